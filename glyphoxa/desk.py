@@ -17,7 +17,6 @@ from glyphoxa.adapters.postgres.chronicle_log import PostgresChronicleLog
 from glyphoxa.adapters.postgres.server.offload import offload
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.transcript.log import PostgresTurns
-from glyphoxa.adapters.postgres.world.campaigns import Described
 from glyphoxa.adapters.postgres.world.erasure import ErasedTalk, Meant, PostgresErasure
 from glyphoxa.adapters.postgres.world.imports import PostgresImports
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection, SeenEntity
@@ -32,7 +31,6 @@ from glyphoxa.chronicle.rules_extractor import names_of
 from glyphoxa.chronicle.summaries import TOKENS, LineSelection, heard_by
 from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance
 from glyphoxa.chronicle.timeline import EventNode
-from glyphoxa.config.campaign_csv import TablesFile, read_tables
 from glyphoxa.config.campaign_edit import AtomicFile, additions, insert_all, stamp_of
 from glyphoxa.config.located_yaml import InvalidFile, Problem
 from glyphoxa.config.settings import Settings
@@ -47,7 +45,7 @@ from glyphoxa.dm.timeline import Timeline
 from glyphoxa.dm.turns import TurnDesk
 from glyphoxa.dm.wrap_up import MOST_LINES, FactProposal, LineDecision, WrapUp, chosen
 from glyphoxa.domain.calendar import CampaignTimes
-from glyphoxa.domain.campaign import Campaign, Entity, Exchange, Npc, Player, Scene
+from glyphoxa.domain.campaign import Campaign, Exchange, Npc, Player, Scene
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, Unavailable, did_you_mean
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SceneId, SessionId, UtteranceId
@@ -475,25 +473,6 @@ class DeskSource:
         scene = table.scene if npc in table.scene.npcs else None
         asked = rehearsal_of(self.settings, self.store, table.campaign, who, (table.session, scene, said))
         return await asked.ask(line)
-
-
-async def tables_for(
-    store: Store,
-    campaign: CampaignId,
-    path: Path,
-    *,
-    entity_types: Collection[str] = (),
-    otherwise: Campaign | None = None,
-) -> tuple[TablesFile, Described]:
-    """Read CSV tables into a stored campaign, or into `otherwise` if it is not stored. Return that campaign, too."""
-    was = await store.campaigns.described(campaign)
-    described = was or Described(otherwise or Campaign(campaign, campaign, "en", (), (), (), (), ()))
-    world = await store.world.now(campaign)
-    others = [Entity(e.id, e.type, e.name, e.aliases) for e in world.entities.values()]
-    found = await offload(
-        lambda: read_tables(path, into=described.file, also=others, entity_types=entity_types), amount=_AS_ROWS
-    )
-    return found, described
 
 
 # Erasing utterances: in the database, then in the files of the data directory.

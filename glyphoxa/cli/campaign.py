@@ -5,9 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -30,7 +29,6 @@ from glyphoxa.cli.scope import (
     YES,
     Scope,
     campaign_argument,
-    campaign_id,
     desk_in,
     goes_on,
     in_scope,
@@ -47,12 +45,10 @@ from glyphoxa.cli.scope import (
     write_new_file,
 )
 from glyphoxa.cli.verb import Verb, argument, in_a_loop, one_of
-from glyphoxa.config.campaign_csv import TablesFile, is_tables, read_tables
 from glyphoxa.config.campaign_edit import template
-from glyphoxa.config.campaign_file import CampaignFile, read_campaign
+from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.dm.campaign_bundle import check_new_id
-from glyphoxa.dm.campaign_diff import CampaignChanges, with_tables
 from glyphoxa.dm.wording import plain
 from glyphoxa.domain.calendar import StoryCalendar
 from glyphoxa.domain.campaign import BIDIRECTIONAL_RELATIONS, Campaign
@@ -78,12 +74,7 @@ if TYPE_CHECKING:
 _MOST_RELATED = 8
 
 
-_FILE = argument(
-    "file", type=Path, help="a campaign file (YAML), a table (CSV), or a folder with entities.csv and relationships.csv"
-)
-_ENTITY_TYPE = argument(
-    "--entity-type", action="append", default=[], metavar="TYPE", help="an entity type of your own that tables use"
-)
+_FILE = argument("file", type=Path, help="a campaign file (YAML)")
 
 VERB = Verb(in_a_loop)
 
@@ -124,117 +115,48 @@ async def _new(options: argparse.Namespace) -> int:
     return 0
 
 
-@VERB.action(
-    "check a campaign file or tables, and report what is wrong",
-    _FILE,
-    _ENTITY_TYPE,
-    campaign_argument("--campaign", otherwise="for tables only, to find what they refer to; it is not changed"),
-    CONFIG,
-)
+@VERB.action("check a campaign file, and report what is wrong", _FILE, CONFIG)
 async def _check(options: argparse.Namespace) -> int:
-    settings = read_settings(options.config)
-    if is_tables(options.file):
-        return await _check_tables(options, settings)
-    file = read_playable(options.file, settings)
-    await _check_is_for_tables(options, file.campaign.id)
-    _warn(file)
-    _say_what_it_holds(file.campaign)
-    names = Gazetteer.build(entries_of(file.campaign), language=file.campaign.language)
-    for entry, forms in CallForms.at_table(file.campaign, names).own():
+    campaign = _read(options, read_settings(options.config))
+    _say_what_it_holds(campaign)
+    names = Gazetteer.build(entries_of(campaign), language=campaign.language)
+    for entry, forms in CallForms.at_table(campaign, names).own():
         print(f"  {entry.name} is called by: {', '.join(forms) or 'nothing that is its own'}")
     print("It can be played.")
     return 0
 
 
-async def _check_tables(options: argparse.Namespace, settings: Settings) -> int:
-    from glyphoxa.desk import tables_for
-
-    types = options.entity_type
-    described = None if settings.campaign is None else read_campaign(settings.campaign).campaign
-    if options.campaign is None and (described is None or not settings.has_memory):
-        found = read_tables(options.file, into=described, entity_types=types)
-    else:
-        async with opened_store(settings_with_memory(options.config, to_hold="campaigns")) as store:
-            of_settings = described.id if options.campaign is None and described is not None else None
-            campaign = of_settings or await stored_campaign(store, options.campaign)
-            found, _ = await tables_for(store, campaign, options.file, entity_types=types, otherwise=described)
-    _warn(found)
-    n_entities, n_relationships = len(found.tables.entities), len(found.tables.relationships)
-    print(f"{options.file}: {_entities(n_entities)}, {counted(n_relationships, 'relationship')}")
-    if found.unknown:
-        shown = ", ".join(found.unknown[:_MOST_RELATED])
-        more = f" and {len(found.unknown) - _MOST_RELATED} more" if len(found.unknown) > _MOST_RELATED else ""
-        print(f"not checked, because the tables do not contain them: {shown}{more}; to look them up: --campaign ID")
-    return 0
-
-
-async def _check_is_for_tables(options: argparse.Namespace, campaign: CampaignId) -> None:
-    if options.campaign is not None and await campaign_id(options.campaign) != campaign:
-        raise InvalidInput(
-            f"{options.file} is the file of campaign {campaign!r}, not of {options.campaign!r}: "
-            "the file has its own id under `campaign:`; --campaign is for tables"
-        )
-
-
-@VERB.action(
-    "load a file: add what changed in it to the stored campaign",
-    _FILE,
-    _ENTITY_TYPE,
-    campaign_argument("--campaign", otherwise="the campaign that tables are added to; created if it does not exist"),
-    YES,
-    CONFIG,
-)
+@VERB.action("load a file: add what changed in it to the stored campaign", _FILE, YES, CONFIG)
 async def _load(options: argparse.Namespace) -> int:
-    if is_tables(options.file):
-        return await _load_tables(options)
-    settings = settings_with_memory(options.config, to_hold="campaigns")
-    file = read_playable(options.file, settings)
-    campaign = file.campaign
-    await _check_is_for_tables(options, campaign.id)
-    async with opened_store(settings) as store:
-        _warn(file)
-        changes = await store.campaigns.changes(campaign)
-        return await _loaded(changes, campaign, options, partial(store.campaigns.load, campaign))
-
-
-async def _load_tables(options: argparse.Namespace) -> int:
-    from glyphoxa.desk import tables_for
-
-    settings = settings_with_memory(options.config, to_hold="campaigns")
-    async with opened_store(settings) as store:
-        if options.campaign is None:
-            wanted = await stored_campaign(store, None, settings)
-        elif (wanted := await campaign_id(options.campaign)) not in await store.campaigns.ids():
-            check_new_id(wanted)
-        found, described = await tables_for(store, wanted, options.file, entity_types=options.entity_type)
-        _warn(found)
-        changes = await store.campaigns.changes_by_tables(wanted, found.tables)
-        campaign = with_tables(described.file, described.tables.with_(found.tables))
-        return await _loaded(changes, campaign, options, partial(store.campaigns.add_tables, wanted, found.tables))
-
-
-async def _loaded(
-    changes: CampaignChanges, campaign: Campaign, options: argparse.Namespace, load: Callable[..., Awaitable[object]]
-) -> int:
     """Show the changes, ask for confirmation, and load the campaign. Returns the exit status.
 
     Raises:
         InvalidInput: Nobody is there to be asked.
     """
-    show_changes(changes)
-    if changes.is_empty:
-        print(f"{campaign.name} ({campaign.id}): nothing to change")
-        return 0
-    if not await goes_on(f"This changes {campaign.name} ({campaign.id}).", is_sure=options.yes):
-        return 1
-    await load(only_if=changes)
+    settings = settings_with_memory(options.config, to_hold="campaigns")
+    campaign = _read(options, settings)
+    async with opened_store(settings) as store:
+        changes = await store.campaigns.changes(campaign)
+        show_changes(changes)
+        if changes.is_empty:
+            print(f"{campaign.name} ({campaign.id}): nothing to change")
+            return 0
+        if not await goes_on(f"This changes {campaign.name} ({campaign.id}).", is_sure=options.yes):
+            return 1
+        await store.campaigns.load(campaign, only_if=changes)
     _say_what_it_holds(campaign)
     return 0
 
 
-def _warn(file: CampaignFile | TablesFile) -> None:
+def _read(options: argparse.Namespace, settings: Settings) -> Campaign:
+    """Read a campaign file, and print its warnings. Raises: InvalidInput: It is none, or has mistakes."""
+    path: Path = options.file
+    if path.is_dir() or path.suffix.casefold() == ".csv":
+        raise InvalidInput(f"{path} is no campaign file (YAML); to bring in tables: glyphoxa import csv {path}")
+    file = read_playable(path, settings)
     for warning in file.warnings:
         print(f"warning: {warning}", file=sys.stderr)
+    return file.campaign
 
 
 def _say_what_it_holds(campaign: Campaign) -> None:

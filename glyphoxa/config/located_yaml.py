@@ -19,7 +19,7 @@ import copy
 import re
 import typing
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -176,18 +176,8 @@ def read_yaml(path: Path, text: str | None = None) -> LocatedYaml:
     return LocatedYaml(path, root, tuple(composer.remarks))
 
 
-def text_of(
-    path: Path,
-    *,
-    most_bytes: int = _MOST_BYTES,
-    if_larger: str = ", which no file of this kind is",
-    encoding_of: Callable[[bytes], str] = lambda _: "utf-8-sig",
-) -> str:
+def text_of(path: Path) -> str:
     """Read a whole text file.
-
-    Args:
-        if_larger: How that message ends.
-        encoding_of: Chooses the encoding from the content. By default only UTF-8 is read.
 
     Raises:
         NotFound: There is no such file.
@@ -195,17 +185,17 @@ def text_of(
     """
     try:
         with path.open("rb") as file:
-            content = file.read(most_bytes + 1)
+            content = file.read(_MOST_BYTES + 1)
     except FileNotFoundError:
         raise NotFound(f"no such file: {path}") from None
     except IsADirectoryError:
         raise InvalidInput(f"{path}: cannot be read: it is a folder; name the file in it") from None
     except (OSError, ValueError) as error:
         raise InvalidInput(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
-    if len(content) > most_bytes:
-        raise InvalidInput(f"{path}: larger than {most_bytes // 1024 // 1024} MiB{if_larger}")
+    if len(content) > _MOST_BYTES:
+        raise InvalidInput(f"{path}: larger than {_MOST_BYTES // 1024 // 1024} MiB, which no file of this kind is")
     try:
-        return content.decode(encoding_of(content))
+        return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise InvalidFile(path, [Problem(line, "not UTF-8 text; save the file as UTF-8")]) from None
@@ -511,7 +501,7 @@ class _Composer:
             return self._alias(str(event.anchor), line)
         self._n_nodes += 1
         if self._n_nodes > MOST_VALUES:
-            raise _Refused(line, f"has more than {MOST_VALUES} keys and values; load a larger world from tables (CSV)")
+            raise _Refused(line, f"has more than {MOST_VALUES} keys and values; import a larger one from tables (CSV)")
         if depth > DEEPEST:
             raise _Refused(line, f"nested too deeply: more than {DEEPEST} levels")
         node, anchor = Node(line, event.start_mark.column), event.anchor

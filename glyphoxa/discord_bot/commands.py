@@ -21,13 +21,13 @@ from discord import app_commands
 from glyphoxa.adapters.postgres.transcript.table_commands import PostgresTableCommands
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection, SeenEntity
 from glyphoxa.app.engines import read_playable
-from glyphoxa.config.campaign_csv import is_tables
 from glyphoxa.config.campaign_edit import stamp_of
 from glyphoxa.config.located_yaml import InvalidFile, text_of
-from glyphoxa.desk import Desk, DeskSource, SessionRecaps, recap_of, tables_for
+from glyphoxa.desk import Desk, DeskSource, SessionRecaps, recap_of
 from glyphoxa.discord_bot.access import Caller
 from glyphoxa.dm.campaign_diff import CampaignChanges
 from glyphoxa.dm.entities import attributes_of, json_object, json_or_text
+from glyphoxa.dm.imported import ImportKind
 from glyphoxa.dm.player_safe import PlayersView
 from glyphoxa.domain.commands import MAX_DIRECTED, MAX_SAID, MAX_TURNS
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, counted
@@ -457,7 +457,7 @@ async def _join(call: DiscordCall) -> Answer:
 
 @_command(
     "campaign load",
-    "Load a campaign file or table, or import another tool's world; shows first what changes",
+    "Load a campaign file, or import tables or another tool's world; shows first what changes",
     file="A campaign file (YAML), a table (CSV), or with `tool` another tool's export",
     tool="The tool that exported it",
 )
@@ -475,8 +475,8 @@ async def _campaign_load(
         try:
             if tool is not None:
                 return await _import(call, tool, path)
-            if is_tables(path):
-                return await _load_tables(call, path)
+            if path.suffix.casefold() == ".csv":
+                return await _import(call, "csv", path)
             if path.suffix.casefold() in (".yaml", ".yml"):
                 return await _load_campaign(call, path)
         except InvalidInput as error:
@@ -504,14 +504,6 @@ async def _load_campaign(call: DiscordCall, path: Path) -> Answer:
     return _to_confirm(path, changes, lambda: campaigns.load(found.campaign, only_if=changes), found.warnings)
 
 
-async def _load_tables(call: DiscordCall, path: Path) -> Answer:
-    campaign, campaigns = call.services.source.campaign, call.services.source.store.campaigns
-    found, _ = await tables_for(call.services.source.store, campaign, path)
-    changes = await campaigns.changes_by_tables(campaign, found.tables)
-    load = functools.partial(campaigns.add_tables, campaign, found.tables, only_if=changes)
-    return _to_confirm(path, changes, load, found.warnings)
-
-
 def _to_confirm(
     path: Path, changes: CampaignChanges | None, load: Callable[[], Awaitable[object]], warnings: Sequence[str]
 ) -> Answer:
@@ -527,7 +519,7 @@ def _to_confirm(
     return Answer((*(f"{mark} {line}" for mark, lines in marked for line in lines), *warned), act=confirmed)
 
 
-async def _import(call: DiscordCall, tool: Literal["foundry", "roll20", "markdown", "card"], path: Path) -> Answer:
+async def _import(call: DiscordCall, tool: ImportKind, path: Path) -> Answer:
     """Take in another tool's world. Nothing of it enters the campaign before the DM accepts it."""
     world = await call.services.source.reader.read(tool, path)
     arrival = await call.services.source.imports().take_in(world)

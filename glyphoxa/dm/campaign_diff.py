@@ -583,10 +583,6 @@ class Tables:
     relationships: tuple[Relationship, ...] = ()
     secrets: tuple[Secret, ...] = ()
 
-    def with_(self, more: Tables) -> Tables:
-        """Return these tables and more; a later statement about the same thing wins, and nothing is removed."""
-        return _joined(more, self, order=self)
-
 
 def with_tables(campaign: Campaign, tables: Tables) -> Campaign:
     """Return the campaign of a file together with the content of its tables."""

@@ -144,7 +144,7 @@ def digest_of(document: SourceDocument) -> str:
         sorted(document.aliases),
         sorted(document.attributes.items()),
         [(text.page, text.hidden, text.text) for text in document.texts],
-        sorted((link.target, link.type, link.hidden) for link in document.links),
+        sorted((link.target, link.type, link.hidden, *sorted(link.attributes.items())) for link in document.links),
     )
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
@@ -274,7 +274,12 @@ def _said(document: SourceDocument, texts: Iterable[SourceText], names: Mapping[
     yield {f"alias {alias}": "" for alias in document.aliases}
     yield dict(document.attributes)
     yield {f"{each.page or 'text'}{' (hidden)' * each.hidden}": each.text for each in texts}
-    yield {f"relation {each.type} {names.get(each.target, each.target)}": "" for each in document.links}
+    yield {
+        f"relation {each.type} {names.get(each.target, each.target)}": "; ".join(
+            map(": ".join, each.attributes.items())
+        )
+        for each in document.links
+    }
 
 
 def _shown(name: str, value: str) -> str:
@@ -400,7 +405,7 @@ def _edges(
             continue
         kind = link.type if link.type != "LOCATED_AT" or not is_placed else "LINKED_TO"
         is_placed |= kind == "LOCATED_AT"
-        edge = Relationship(entity, target, kind, hidden=link.hidden or is_hidden)
+        edge = Relationship(entity, target, kind, link.attributes, hidden=link.hidden or is_hidden)
         if kind == "LOCATED_AT" and not is_own:
             edge = replace(edge, confidence=0.5, origin="inferred", dm_confirmed=False)
         yield edge

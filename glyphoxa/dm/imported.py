@@ -48,6 +48,7 @@ class SourceLink:
     target: str
     type: str
     hidden: bool = False
+    attributes: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)

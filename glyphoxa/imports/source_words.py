@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,7 +10,6 @@ from dataclasses import replace
 from functools import cache
 from typing import Any, Final
 
-from glyphoxa.config.campaign_csv import encoding_of
 from glyphoxa.dm.imported import SourceDocument, SourceLink, SourceText
 from glyphoxa.domain.errors import InvalidInput, shown
 from glyphoxa.domain.node_types import ENTITY_TYPES
@@ -66,6 +66,20 @@ def _types() -> tuple[Mapping[str, str], ...]:
         | {f"{word[:-1]}ies": type_ for word, type_ in types if word.endswith("y")}
         for types in folded
     )
+
+
+def encoding_of(content: bytes) -> str:
+    """Return the encoding of a table: UTF-8, UTF-16, or else Windows-1252, which old versions of Excel write."""
+    begins = content[:8]
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    if b"\0" in begins:  # without a byte order mark, Latin letters show it
+        return "utf-16-le" if not any(begins[1::2]) else "utf-16-be" if not any(begins[::2]) else "utf-8-sig"
+    try:
+        content.decode("utf-8")
+    except UnicodeDecodeError:
+        return "utf-8-sig" if b"\0" in content else "cp1252"
+    return "utf-8-sig"
 
 
 def decoded(content: bytes, name: str) -> str:

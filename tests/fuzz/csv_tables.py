@@ -1,28 +1,20 @@
-"""Tables of entities and relationships, refused with `InvalidInput`; alone, and for a campaign."""
+"""Tables of entities and relationships, refused with `InvalidInput`."""
 
 from __future__ import annotations
 
 from contextlib import suppress
-from functools import cache
 from pathlib import Path
 
-from glyphoxa.config.campaign_csv import read_tables
-from glyphoxa.config.campaign_file import read_campaign
-from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import InvalidInput
-from tests.fuzz.running import CORPUS, FuzzTarget
+from glyphoxa.imports.csv_tables import read_csv_tables
+from glyphoxa.imports.files import open_source
+from tests.fuzz.running import FuzzTarget
 
 
 def feed(data: bytes, scratch: Path) -> None:
     scratch.write_bytes(data)
-    for campaign in (None, _campaign()):
-        with suppress(InvalidInput):
-            read_tables(scratch, into=campaign)
-
-
-@cache
-def _campaign() -> Campaign:
-    return read_campaign(CORPUS / "campaign_yaml" / "small.yaml").campaign
+    with suppress(InvalidInput), open_source(scratch) as files:
+        read_csv_tables(files)
 
 
 WORDS = (b",", b";", b'"', b'""', b"\r", b"\r\n", b"\n\n", b"\t", b"\xef\xbb\xbf", b"\xe2\x80\xa8", b"x" * 140_000)

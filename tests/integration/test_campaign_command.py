@@ -76,26 +76,19 @@ async def test_a_decision_of_the_dm_is_pointed_out_where_the_file_meets_it(cli: 
     assert "! Vaelith: you removed it, so the file's changes to it are skipped" in told
 
 
-async def test_tables_are_added_to_a_campaign(cli: CommandLine, tmp_path: Path) -> None:
+async def test_tables_are_reviewed_and_join_the_campaign(cli: CommandLine, tmp_path: Path) -> None:
     await cli.told(*load(CAMPAIGN))
     folder = tmp_path / "tables"
     folder.mkdir()
-    (folder / "entities.csv").write_text("name,type,aliases,hat\nOrla,npc,the miller,red\nGrimjaw,npc,,\n")
-    (folder / "relationships.csv").write_text("source,type,target\nOrla,KNOWS,Grimjaw\n")
-    told = await cli.told(*load(folder))
-    assert told.startswith("+ Orla (npc)\n+ Orla knows Grimjaw\nThe Bell of Saltmere (saltmere): 12 ent")
-    assert "nothing to change" in await cli.told(*load(folder))
+    (folder / "entities.csv").write_text("name,type,aliases,hat\nOrla,npc,the miller,red\n")
+    (folder / "relationships.csv").write_text("source,type,target,since\nGrimjaw,KNOWS,Orla,childhood\n")
+    said = await cli.problem("campaign", "load", folder, "--yes")
+    assert f"{folder} is no campaign file (YAML); to bring in tables: glyphoxa import csv {folder}" in said
+    assert "2 new" in await cli.told("import", "csv", folder)
+    told = await cli.told("import", "accept", "--all", "--yes")
+    assert "+ Orla (npc)\n" in told and "+ Grimjaw knows Orla\n" in told and "+ Grimjaw (" not in told
+    assert "2 unchanged" in await cli.told("import", "csv", folder)
     assert "nothing to change" in await cli.told(*load(CAMPAIGN))  # the file is not about them
-
-
-async def test_a_table_makes_a_campaign_of_the_name_that_is_given(cli: CommandLine, tmp_path: Path) -> None:
-    table = tmp_path / "people.csv"
-    table.write_text("name;type\nOrla;npc\n")
-    assert "no campaign is stored" in await cli.problem(*load(table))
-    said = await cli.problem(*load(table, "--campaign", "New Town"))
-    assert "'New Town' is not a valid campaign id: use lower-case words joined by `-`; 'new-town' would be" in said
-    assert "new-town (new-town): 1 entity" in await cli.told(*load(table, "--campaign", "new-town"))
-    assert "Orla" in await cli.told("campaign", "show", "new-town")
 
 
 async def test_a_campaign_is_forked(cli: CommandLine, tmp_path: Path) -> None:
@@ -108,37 +101,12 @@ async def test_a_campaign_is_forked(cli: CommandLine, tmp_path: Path) -> None:
     assert "a campaign 'saltmere-2' already exists" in await cli.problem("campaign", "fork", "saltmere", "saltmere-2")
 
 
-async def test_a_campaign_file_is_for_its_own_campaign(cli: CommandLine) -> None:
-    assert "is the file of campaign 'saltmere', not of 'town'" in await cli.problem(
-        *load(CAMPAIGN, "--campaign", "town")
-    )
-
-
 async def test_tables_are_checked_without_a_database(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "entities.csv").write_text("name,type\nOrla,npc\nBo,ncp\n")
-    assert await run("campaign", "check", tmp_path) == 1
+    assert await run("import", "csv", tmp_path, "--preview") == 1
     assert f"{tmp_path}/entities.csv:3: unknown entity type 'ncp', did you mean 'npc'?" in capsys.readouterr().err
-    assert await run("campaign", "check", tmp_path, "--entity-type", "ncp") == 0
-    assert "2 entities, 0 relationships" in capsys.readouterr().out
-
-
-async def test_links_of_tables_into_a_campaign_are_checked_where_one_is_named(cli: CommandLine, tmp_path: Path) -> None:
-    tables = tmp_path / "tables"
-    tables.mkdir()
-    (tables / "entities.csv").write_text("name,type,known_by\nOrla,npc,Elowen\n")
-    (tables / "relationships.csv").write_text("source,type,target\nOrla,KNOWS,Grimjaw\nOrla,OWNS,The Mil\n")
-    told = await cli.told("campaign", "check", tables)
-    missing = "not checked, because the tables do not contain them: Elowen, Grimjaw, The Mil"
-    assert f"{missing}; to look them up: --campaign ID" in told
-    with_file = tmp_path / "with-file.yaml"
-    with_file.write_text(f"campaign: {CAMPAIGN}\nmemory: {{postgres_dsn: none}}\n")
-    unknown = "relationships.csv:3: unknown entity 'The Mil'"
-    assert unknown in await CommandLine(with_file, cli.capsys).problem("campaign", "check", tables)
-    await cli.told(*load(CAMPAIGN))
-    assert unknown in await cli.problem("campaign", "check", tables, "--campaign", "saltmere")
-    (tables / "relationships.csv").write_text("source,type,target\nOrla,KNOWS,Grimjaw\n")
-    assert "1 entity, 1 relationship" in await cli.told("campaign", "check", tables, "--campaign", "saltmere")
-    assert "no campaign 'town' here" in await cli.problem("campaign", "check", tables, "--campaign", "town")
+    assert await run("campaign", "check", tmp_path / "entities.csv") == 1
+    assert "to bring in tables: glyphoxa import csv" in capsys.readouterr().err
 
 
 async def test_a_new_campaign_file_can_be_played_and_never_takes_the_place_of_another(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,6 @@ import pytest
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
 from glyphoxa.config.campaign_file import read_campaign
-from glyphoxa.dm.campaign_diff import Tables
 from glyphoxa.domain.campaign import Campaign, Entity, Relationship
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId
@@ -187,17 +187,22 @@ async def test_campaign_without_events_is_loaded_again(store: Store, dsn: str) -
     assert (await store.campaigns.load(a_campaign())).is_empty
 
 
-async def test_tables_are_added_and_stay_when_the_file_is_loaded_again(store: Store) -> None:
+async def test_tables_of_an_earlier_checkout_stay_when_the_file_is_loaded_again(store: Store, dsn: str) -> None:
     await store.campaigns.load(a_campaign())
-    tables = Tables((Entity(ORLA, "npc", "Orla"),), (Relationship(ORLA, ELDRINAX, "KNOWS"),))
-    told = await store.campaigns.add_tables(CAMPAIGN, tables)
-    assert told.added == ("Orla (npc)", "Orla knows Eldrinax")
-    assert (await store.world.events(CAMPAIGN, limit=1, latest_first=True))[0].cause.by == "import"
-    assert (await store.campaigns.add_tables(CAMPAIGN, tables)).is_empty
+    old = {
+        "entities": [{"id": ORLA, "type": "npc", "name": "Orla"}],
+        "relationships": [{"source": ORLA, "target": ELDRINAX, "type": "KNOWS"}],
+    }
+    dm = await asyncpg.connect(dsn)
+    sql = "UPDATE campaign_documents SET document = jsonb_set(document::jsonb, '{tables}', $1::jsonb)"
+    await dm.execute(sql, json.dumps(old))
+    await dm.close()
+    assert [each.name for each in (await store.campaigns.get(CAMPAIGN)).entities][-1] == "Orla"
     assert (await store.campaigns.load(a_campaign())).is_empty
     assert (await store.campaigns.load(without_eldrinax())).removed == ("Eldrinax (npc)",)
-    assert (await store.campaigns.load(a_campaign())).added == ("Eldrinax (npc)",)
-    assert "Orla" in await names(store)
+    described = await store.campaigns.described(CAMPAIGN)
+    assert described is not None
+    assert [each.id for tables in described.imports.values() for each in tables.entities] == [ORLA]
 
 
 async def test_public_fact_of_one_town_is_unknown_in_another(store: Store, tmp_path: Path) -> None:

@@ -58,10 +58,11 @@ async def test_a_verb_means_the_campaign_of_its_settings(
     assert "Orla" in shown or "nothing is known" in shown
 
 
-async def test_tables_are_added_to_the_campaign_of_the_settings(two_campaigns: Path, capsys: Capture) -> None:
+async def test_tables_are_imported_into_the_campaign_of_the_settings(two_campaigns: Path, capsys: Capture) -> None:
     table = a_table(two_campaigns)
-    assert await run("campaign", "load", table, "--yes", "--config", two_campaigns) == 0, capsys.readouterr().err
-    assert "The Mill (mill)" in capsys.readouterr().out
+    assert await run("import", "csv", table, "--config", two_campaigns) == 0, capsys.readouterr().err
+    assert await run("import", "review", "--campaign", "mill", "--config", two_campaigns) == 0
+    assert "csv:entities" in capsys.readouterr().out
 
 
 async def test_one_that_is_named_comes_first(two_campaigns: Path, capsys: Capture) -> None:

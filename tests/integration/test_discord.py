@@ -403,18 +403,23 @@ async def test_campaign_file_is_loaded_after_its_changes_are_confirmed(evenings_
         assert again == "nothing to change"
 
 
-async def test_table_is_loaded_into_a_campaign_without_a_file(discord: DiscordServer) -> None:
+def with_entities(*entities: str) -> bytes:
+    """Return the campaign file with more items and places, each as `name, type`."""
+    rows = "".join(f"\n  - {{name: {each.split(', ')[0]}, type: {each.split(', ')[1]}}}" for each in entities)
+    return CAMPAIGN_FILE.read_text("utf-8").replace("\nentities:", f"\nentities:{rows}", 1).encode()
+
+
+async def test_table_waits_for_review(discord: DiscordServer) -> None:
+    before = await world_of(discord)
     rows = b"name;type;colour\nThe Salt Crown;item;white\n"
-    shown = await discord.dm.slash(discord.channel, "campaign load", file=("loot.csv", rows))
-    assert "The Salt Crown" in text_of(shown)
-    await discord.dm.click(messages_of(shown)[0], label="Confirm")
-    assert (await discord.desk()).resolver.entity("The Salt Crown").attributes == {"colour": "white"}
+    told = await discord.told(discord.dm, "campaign load", file=("loot.csv", rows))
+    assert "1 new and 0 changed documents of loot need review" in told
+    assert await world_of(discord) == before
 
 
 async def test_campaign_that_changed_since_it_was_shown_is_not_loaded(discord: DiscordServer) -> None:
-    shown = await discord.dm.slash(
-        discord.channel, "campaign load", file=("a.csv", b"name,type\nThe Salt Crown,item\n")
-    )
+    crown = with_entities("The Salt Crown, item")
+    shown = await discord.dm.slash(discord.channel, "campaign load", file=("saltmere.yaml", crown))
     await discord.told(discord.dm, "entity add", name="The Salt Crown", type="item")
     clicked = await discord.dm.click(messages_of(shown)[0], label="Confirm")
     assert "has changed in the meantime; nothing was loaded" in clicked.followups[-1].content
@@ -491,8 +496,8 @@ async def test_names_are_shown_as_they_are_and_mention_nobody(discord: DiscordSe
 
 
 async def test_answer_that_is_too_long_for_a_message_is_also_a_file(discord: DiscordServer) -> None:
-    rows = "name,type\n" + "".join(f"Spire of the {n}th Winter Moon,location\n" for n in range(200))
-    result = await discord.dm.slash(discord.channel, "campaign load", file=("spires.csv", rows.encode()))
+    spires = with_entities(*(f"Spire of the {n}th Winter Moon, location" for n in range(200)))
+    result = await discord.dm.slash(discord.channel, "campaign load", file=("saltmere.yaml", spires))
     [message] = messages_of(result)
     assert len(message.content) <= 2_000
     [file] = message.attachments

@@ -101,9 +101,12 @@ async def test_roll20_game_is_known_to_npcs_without_gm_notes(store: Store, tmp_p
 
 async def test_table_is_known_to_npcs_without_hidden_rows(store: Store, tmp_path: Path) -> None:
     (tmp_path / "entities.csv").write_text(f"name,type,hidden,trade\nOrla,npc,,miller\nThe {SECRET},item,yes,\n")
-    (tmp_path / "relationships.csv").write_text(f"source,type,target\nOrla,OWNS,The {SECRET}\n")
+    (tmp_path / "relationships.csv").write_text(
+        f"source,type,target,since\nOrla,OWNS,The {SECRET},\nGrimjaw,KNOWS,Orla,childhood\n"
+    )
     world = await accepted(store, "csv", tmp_path)
     assert world["Orla"].attributes["trade"] == "miller"
+    assert world["Grimjaw"].type == "npc"
     told = await what_the_smith_knows(store)
-    assert "miller" in told
+    assert "miller" in told and "'since': 'childhood'" in told
     assert SECRET not in told

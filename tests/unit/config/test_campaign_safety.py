@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from glyphoxa.adapters.postgres.world.campaigns import NO_TABLES, Described, _described, document_of
+from glyphoxa.adapters.postgres.world.campaigns import Described, _described, document_of
 from glyphoxa.config.campaign_file import CampaignFile, read_campaign
 from glyphoxa.config.located_yaml import InvalidFile
 from glyphoxa.dm.campaign_diff import changes
@@ -67,9 +67,7 @@ def test_text_about_a_line_is_reported_and_one_about_a_veil_is_not(tmp_path: Pat
 
 
 def test_stored_campaign_keeps_its_safety_and_an_older_one_has_none(tmp_path: Path) -> None:
-    described = Described(
-        read(tmp_path, "safety: {lines: [clowns], veils: [torture]}").campaign, NO_TABLES, is_told=True
-    )
+    described = Described(read(tmp_path, "safety: {lines: [clowns], veils: [torture]}").campaign, is_told=True)
     document = document_of(described)
     assert _described(document, is_told=True) == described
     del document["safety"]

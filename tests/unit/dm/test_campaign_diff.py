@@ -375,7 +375,6 @@ def test_facts_from_tables_survive_a_reload_of_the_file() -> None:
     assert world.load(with_tables(file, tables)).is_empty
     assert world.value(GRIMJAW, "hat") == "blue"
     assert world.value(GRIMJAW, "description") == "Grimjaw is a smith."  # the file's word stands
-    assert tables.with_(tables) == tables
     assert with_tables(with_tables(file, tables), tables) == with_tables(file, tables)
 
 

@@ -150,7 +150,7 @@ async def export_for_players(
         document = await world.connection.fetchval(load_queries("world/bundle")["document"], campaign)
         described = Campaign(campaign, writer.campaign.name, writer.campaign.language, (), (), (), (), ())
         if document is not None:
-            described = check_document(document, campaign).authored
+            described = check_document(document, campaign).file
         public = PublicPart(await world.tables.read(), described, *await world.tables.guarded())
         await _mark_read(world, scratch)
         await _fill(WorldWriting.of(world.connection, scratch), public)

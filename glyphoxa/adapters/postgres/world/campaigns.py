@@ -133,9 +133,9 @@ async def put_times(connection: Connection, campaign: Campaign) -> None:
 
 
 _campaign: Final = TypeAdapter(Campaign)
-_tables: Final = TypeAdapter(Tables)
 _imports: Final = TypeAdapter(dict[str, Tables])
-NO_TABLES: Final = Tables()
+_UNREVIEWED: Final = "~tables"
+"""The source of tables that earlier checkouts added without review. It is the last: imports since then win."""
 _CHARACTERS: Final = 200
 """So much of a document takes as long to read as a row."""
 
@@ -145,25 +145,18 @@ class Described:
     """A campaign in its parts.
 
     Attributes:
-        file: The content of its campaign file; only a name if it was made from tables.
-        tables: Additional content from tables.
-        imports: Additional content from other tools, by their source.
+        file: The content of its campaign file.
+        imports: Additional content from tables and other tools, by their source.
         is_told: Whether it was committed to the world; False for data from before there were events.
     """
 
     file: Campaign
-    tables: Tables = NO_TABLES
     is_told: bool = False
     imports: Mapping[str, Tables] = field(default_factory=dict)
 
     @property
-    def authored(self) -> Campaign:
-        """The campaign without imports."""
-        return with_tables(self.file, self.tables)
-
-    @property
     def whole(self) -> Campaign:
-        campaign = self.authored
+        campaign = self.file
         for source in sorted(self.imports):
             campaign = with_tables(campaign, self.imports[source])
         return campaign
@@ -191,7 +184,7 @@ class PostgresCampaigns(CampaignQueries):
         return {CampaignId(row["id"]): row["name"] for row in rows}
 
     async def get(self, campaign: CampaignId) -> Campaign:
-        """A campaign as it was loaded, from its file, from tables and from imports.
+        """A campaign as it was loaded, from its file and from imports.
 
         Secrets of imports are included once somebody knows them: there may be thousands that nobody can have told.
 
@@ -206,10 +199,10 @@ class PostgresCampaigns(CampaignQueries):
         if described is None:
             raise NotFound(f"no campaign {campaign!r} here: " + did_you_mean(campaign, await self.ids()))
         known = [Secret(row["text"], frozenset(row["knowers"]), row["entity_id"]) for row in rows]
-        return replace(described.whole, secrets=(*described.authored.secrets, *known))
+        return replace(described.whole, secrets=(*described.file.secrets, *known))
 
     async def loaded_at(self, campaign: CampaignId) -> datetime | None:
-        """The time of the last change of the campaign's file, tables or imports; None when it was never loaded here."""
+        """The time of the last change of the campaign's file or imports; None when it was never loaded here."""
         row = await self._row("loaded_at", campaign)
         return None if row is None else row["loaded_at"]
 
@@ -220,10 +213,14 @@ class PostgresCampaigns(CampaignQueries):
 
     async def changes(self, campaign: Campaign) -> CampaignChanges:
         """Preview what loading the campaign would change."""
-        return await self._preview(campaign.id, lambda was: _of_file(campaign, was), "campaign_file")
+        was = await self.described(campaign.id)
+        new = _of_file(campaign, was)
+        if was == new:
+            return CampaignChanges()
+        return await self._compare(was, new, await self._world.now(campaign.id), "campaign_file")
 
     async def load(self, campaign: Campaign, *, only_if: CampaignChanges | None = None) -> CampaignChanges:
-        """Replace the stored campaign by the file's; content from tables stays. Idempotent.
+        """Replace the stored campaign by the file's; imported content stays. Idempotent.
 
         Args:
             only_if: Fail unless the changes equal these, which the DM was shown.
@@ -231,28 +228,18 @@ class PostgresCampaigns(CampaignQueries):
         Raises:
             InvalidInput: The changes differ from `only_if`, or the database cannot hold them.
         """
-        done = await self._load(campaign.id, lambda was: _of_file(campaign, was), "campaign_file", only_if)
+        done = await self._load(campaign, only_if)
         try:
             await update_text_search_config(self._database, campaign.id)
         except Unavailable as error:
             logger.warning("earlier utterances are not indexed for the language {!r} yet: {}", campaign.language, error)
         return done
 
-    async def changes_by_tables(self, campaign: CampaignId, tables: Tables) -> CampaignChanges:
-        """Preview what adding the tables would change."""
-        return await self._preview(campaign, lambda was: _of_tables(campaign, tables, was), "import")
-
-    async def add_tables(
-        self, campaign: CampaignId, tables: Tables, *, only_if: CampaignChanges | None = None
-    ) -> CampaignChanges:
-        """Add to a campaign, or create it. Otherwise like `load`."""
-        return await self._load(campaign, lambda was: _of_tables(campaign, tables, was), "import", only_if)
-
     async def changes_by_imports(
         self, campaign: CampaignId, let_in: Callable[[Described, WorldState], Mapping[str, Tables]]
     ) -> CampaignChanges:
         """Preview what `accept_imports` would change."""
-        was = await self.described(campaign) or _of_tables(campaign, NO_TABLES, None)
+        was = await self.described(campaign) or _undescribed(campaign)
         world = await self._world.now(campaign)
         new = replace(was, imports={**was.imports, **await asyncio.to_thread(let_in, was, world)})
         return await self._compare(was, new, world, "import")
@@ -275,44 +262,31 @@ class PostgresCampaigns(CampaignQueries):
             InvalidInput: The database cannot hold the changes.
         """
         async with self._world.writing(campaign, amount=amount, first=first) as world:
-            was = await self._read(world.connection, campaign) or _of_tables(campaign, NO_TABLES, None)
+            was = await self._read(world.connection, campaign) or _undescribed(campaign)
             held = (await world.current()).state
             new = replace(was, imports={**was.imports, **await let_in(world.connection, was, held)})
             found = await self._compare(was, new, held, "import")
             await self._put(world, campaign, new, found, "import")
         return found
 
-    async def _preview(
-        self, campaign: CampaignId, renewed: Callable[[Described | None], Described], origin: Origin
-    ) -> CampaignChanges:
-        was = await self.described(campaign)
-        new = renewed(was)
-        if was == new:
-            return CampaignChanges()
-        return await self._compare(was, new, await self._world.now(campaign), origin)
-
-    async def _load(
-        self,
-        campaign: CampaignId,
-        renewed: Callable[[Described | None], Described],
-        origin: Origin,
-        only_if: CampaignChanges | None,
-    ) -> CampaignChanges:
-        was = await self.described(campaign)
-        new = renewed(was)
+    async def _load(self, campaign: Campaign, only_if: CampaignChanges | None) -> CampaignChanges:
+        was = await self.described(campaign.id)
+        new = _of_file(campaign, was)
         if was == new:
             return CampaignChanges()
 
         async def put_campaign(connection: Connection) -> None:
-            await connection.execute(self._sql["put_campaign"], campaign, new.file.name, new.file.language)
+            await connection.execute(self._sql["put_campaign"], campaign.id, campaign.name, campaign.language)
 
-        async with self._world.writing(campaign, amount=_size(new), first=put_campaign) as world:
-            was = await self._read(world.connection, campaign)  # locked against other writers from here on
-            new = renewed(was)
-            found = await self._compare(was, new, (await world.current()).state, origin)
+        async with self._world.writing(campaign.id, amount=_size(new), first=put_campaign) as world:
+            was = await self._read(world.connection, campaign.id)  # locked against other writers from here on
+            new = _of_file(campaign, was)
+            found = await self._compare(was, new, (await world.current()).state, "campaign_file")
             if only_if is not None and _shown(only_if) != _shown(found):
-                raise InvalidInput(f"campaign {campaign!r} has changed in the meantime; nothing was loaded, try again")
-            await self._put(world, campaign, new, found, origin)
+                raise InvalidInput(
+                    f"campaign {campaign.id!r} has changed in the meantime; nothing was loaded, try again"
+                )
+            await self._put(world, campaign.id, new, found, "campaign_file")
         return found
 
     async def _compare(
@@ -358,13 +332,11 @@ def _of_file(campaign: Campaign, was: Described | None) -> Described:
             relationships=tuple(r for r in tables.relationships if not left & {r.source, r.target}),
         )
 
-    return replace(new, tables=kept(was.tables), imports={name: kept(one) for name, one in was.imports.items()})
+    return replace(new, imports={name: kept(one) for name, one in was.imports.items()})
 
 
-def _of_tables(campaign: CampaignId, tables: Tables, was: Described | None) -> Described:
-    if was is None:
-        return Described(Campaign(campaign, campaign, "en", (), (), (), (), ()), NO_TABLES.with_(tables), is_told=True)
-    return replace(was, tables=was.tables.with_(tables), is_told=True)
+def _undescribed(campaign: CampaignId) -> Described:
+    return Described(Campaign(campaign, campaign, "en", (), (), (), (), ()), is_told=True)
 
 
 def check_document(document: Mapping[str, object], campaign: CampaignId) -> Described:
@@ -385,12 +357,10 @@ def check_document(document: Mapping[str, object], campaign: CampaignId) -> Desc
 
 def _described(document: Mapping[str, object], *, is_told: bool) -> Described:
     file = {part: value for part, value in document.items() if part not in ("tables", "imports")}
-    return Described(
-        _campaign.validate_python(file),
-        _tables.validate_python(document.get("tables", {})),
-        is_told,
-        _imports.validate_python(document.get("imports", {})),
-    )
+    imports = _imports.validate_python(document.get("imports", {}))
+    if "tables" in document:
+        imports |= _imports.validate_python({_UNREVIEWED: document["tables"]})
+    return Described(_campaign.validate_python(file), is_told, imports)
 
 
 def document_of(described: Described) -> dict[str, object]:
@@ -399,8 +369,6 @@ def document_of(described: Described) -> dict[str, object]:
     for secret, dumped in zip(described.file.secrets, document["secrets"], strict=True):  # type: ignore[call-overload] # they are a list
         # A set has no order, but equal files must give equal documents.
         dumped["known_by"] = sorted(secret.known_by)
-    if described.tables != NO_TABLES:
-        document["tables"] = _tables.dump_python(described.tables, mode="json")
     if described.imports:
         document["imports"] = _imports.dump_python(dict(described.imports), mode="json")
     return document
@@ -412,7 +380,7 @@ def _shown(found: CampaignChanges) -> tuple[object, ...]:
 
 def _size(described: Described) -> int:
     """Approximate number of events of a first load."""
-    parts: tuple[Campaign | Tables, ...] = (described.file, described.tables, *described.imports.values())
+    parts: tuple[Campaign | Tables, ...] = (described.file, *described.imports.values())
     return sum(
         len(part.relationships) + len(part.secrets) + sum(1 + len(entity.attributes) for entity in part.entities)
         for part in parts
