@@ -585,37 +585,22 @@ class Tables:
 
 
 def with_tables(campaign: Campaign, tables: Tables) -> Campaign:
-    """Return the campaign of a file together with the content of its tables."""
-    both = _joined(campaign, tables, order=campaign)
-    return replace(campaign, entities=both.entities, relationships=both.relationships, secrets=both.secrets)
-
-
-def _joined(first: Campaign | Tables, other: Campaign | Tables, *, order: Campaign | Tables) -> Tables:
-    """Join two descriptions. The first wins; the items of `order` come first."""
-    return Tables(
-        _merged((*first.entities, *other.entities), order.entities, by=attrgetter("id"), both=_one_entity),
-        _merged((*first.relationships, *other.relationships), order.relationships, by=_ends, both=_one_scope),
-        _merged((*first.secrets, *other.secrets), order.secrets, by=_TEXT, both=lambda first, _: first),
+    """Return the campaign of a file together with the content of its tables; what the file states wins."""
+    return replace(
+        campaign,
+        entities=_merged((*campaign.entities, *tables.entities), by=attrgetter("id"), both=_one_entity),
+        relationships=_merged((*campaign.relationships, *tables.relationships), by=_ends, both=_one_scope),
+        secrets=_merged((*campaign.secrets, *tables.secrets), by=attrgetter("about", "text"), both=lambda one, _: one),
     )
 
 
-def _merged(
-    items: Iterable[T], order: Iterable[T], *, by: Callable[[T], object], both: Callable[[T, T], T]
-) -> tuple[T, ...]:
-    """Return one item per key; the first statement about each wins.
-
-    Args:
-        order: The items whose keys come first.
-        both: Joins two items of one key.
-    """
-    found: dict[object, T | None] = {by(item): None for item in order}
+def _merged(items: Iterable[T], *, by: Callable[[T], object], both: Callable[[T, T], T]) -> tuple[T, ...]:
+    """Return one item per key, in the order of the keys; `both` joins two items of one key."""
+    found: dict[object, T] = {}
     for item in items:
-        first = found.get(by(item))
-        found[by(item)] = item if first is None else both(first, item)
-    return tuple(item for item in found.values() if item is not None)
-
-
-_TEXT: Final = attrgetter("about", "text")
+        key = by(item)
+        found[key] = both(found[key], item) if key in found else item
+    return tuple(found.values())
 
 
 def _one_entity(first: Entity, other: Entity) -> Entity:
