@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final, Literal
+from typing import Any, Final, get_args
 
 import discord
 from discord import app_commands
@@ -461,9 +461,7 @@ async def _join(call: DiscordCall) -> Answer:
     file="A campaign file (YAML), a table (CSV), or with `tool` another tool's export",
     tool="The tool that exported it",
 )
-async def _campaign_load(
-    call: DiscordCall, file: discord.Attachment, tool: Literal["foundry", "roll20", "markdown", "card"] | None = None
-) -> Answer:
+async def _campaign_load(call: DiscordCall, file: discord.Attachment, tool: ImportKind | None = None) -> Answer:
     if file.size > _MOST_BYTES:
         raise InvalidInput(
             f"{file.filename} has {file.size >> 20:,} MiB, and at most {_MOST_BYTES >> 20} can be loaded here; "
@@ -483,7 +481,7 @@ async def _campaign_load(
             raise InvalidInput(str(error).replace(f"{folder}/", "")) from None
     raise InvalidInput(
         f"{path.name} is neither a campaign file (.yaml) nor a table (.csv); "
-        "if another tool exported it, choose the tool: foundry, roll20, markdown, card"
+        f"if another tool exported it, choose the tool: {', '.join(get_args(ImportKind))}"
     )
 
 

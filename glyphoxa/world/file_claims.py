@@ -29,7 +29,7 @@ class Loading:
     """Options for loading a campaign file.
 
     Attributes:
-        origin: Origin of the statements: "campaign_file", or "import" for tables.
+        origin: Origin of the statements: "campaign_file", or "import".
         at_ms: Now, milliseconds since the Unix epoch; None if the statements have no time.
         accept_at: The confidence from which facts need no review.
     """

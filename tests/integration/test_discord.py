@@ -414,6 +414,12 @@ async def test_table_waits_for_review(discord: DiscordServer) -> None:
     rows = b"name;type;colour\nThe Salt Crown;item;white\n"
     told = await discord.told(discord.dm, "campaign load", file=("loot.csv", rows))
     assert "1 new and 0 changed documents of loot need review" in told
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as tables:
+        tables.writestr("entities.csv", rows)
+        tables.writestr("relationships.csv", "source,type,target\nGrimjaw,OWNS,The Salt Crown\n")
+    told = await discord.told(discord.dm, "campaign load", file=("hoard.zip", archive.getvalue()), tool="csv")
+    assert "2 new and 0 changed documents of hoard need review" in told
     assert await world_of(discord) == before
 
 
