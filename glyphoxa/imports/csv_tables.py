@@ -32,6 +32,7 @@ from glyphoxa.imports.markdown_text import MARKUP, page_text
 from glyphoxa.imports.secrecy import asks_who_sees, is_marked, name_mark, property_mark
 from glyphoxa.imports.source_words import encoding_of
 from glyphoxa.language.relations import IN_ENGLISH
+from glyphoxa.names.resolve import Called, Resolver
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +90,7 @@ RELATIONSHIPS: Final = Columns(("source", "type", "target"), ("known_by", "hidde
 _KINDS: Final = (RELATIONSHIPS, ENTITIES)
 FILES: Final = ("entities.csv", "relationships.csv")
 _YES, _NO = ("yes", "ja", "true", "1", "x"), ("no", "nein", "false", "0")
+_ONLY_HIDDEN: Final = "named only by hidden relations"
 _name: TypeAdapter[str] = TypeAdapter(Name)
 
 
@@ -255,30 +257,41 @@ def _related(
     """Return the documents with their relations, and documents of the names that only relations have.
 
     Such a name may be one of the campaign: its document is a concept, which may be part of any entity of that name. It
-    is hidden if all its relations are.
+    is hidden if all its relations are. A name is read as the review reads it: an alias of a hidden row means that row.
     """
-    named: dict[str, SourceDocument] = {}
+    hidden_first = sorted(documents.values(), key=lambda one: not one.hidden)
+    known = Resolver(hidden_first, _called, campaign="", what="document")
+    named: list[str] = []
     links: dict[str, list[SourceLink]] = {}
     texts: dict[str, list[SourceText]] = {}
     for relation in relations:
-        ends = {slug(name): name for name in (relation.source, relation.target)}
-        source, target = ends
-        is_hidden = relation.hidden or any(
-            documents[key].hidden if key in documents else name_mark((name,), ()) for key, name in ends.items()
-        )
-        for key in ends:
-            if key not in documents and (key not in named or (named[key].hidden and not is_hidden)):
-                why = "named only by hidden relations" if is_hidden else ""
-                named[key] = SourceDocument(key, ends[key], "concept", "row", relation.file, hidden=is_hidden, why=why)
+        ends: list[SourceDocument] = []
+        for name in (relation.source, relation.target):
+            end = known.exact_or_bare(name) or known.by_id.get(slug(name))
+            if end is None:
+                why = name_mark((name,), ()) or _ONLY_HIDDEN
+                end = SourceDocument(slug(name), name, "concept", "row", relation.file, hidden=True, why=why)
+                known.add(end)
+                named.append(end.key)
+            ends.append(end)
+        is_hidden = relation.hidden or any(end.hidden and end.why != _ONLY_HIDDEN for end in ends)
+        for end in ends:
+            if end.hidden and not is_hidden:
+                known.add(replace(end, hidden=False, why=""))
+        source, target = (end.key for end in ends)
         links.setdefault(source, []).append(SourceLink(target, relation.type, is_hidden, relation.attributes))
         texts.setdefault(source, []).extend(relation.texts)
     if named:
-        names = shown(", ".join(each.name for each in named.values()))
+        names = shown(", ".join(known.by_id[key].name for key in named))
         remarks.append(f"{names}: no row says what they are; each becomes part of what has its name, or a concept")
     return tuple(
-        replace(each, texts=(*each.texts, *texts.get(key, ())), links=tuple(links.get(key, ())))
-        for key, each in {**documents, **named}.items()
+        replace(each, texts=(*each.texts, *texts.get(each.key, ())), links=tuple(links.get(each.key, ())))
+        for each in (known.by_id[key] for key in (*documents, *named))
     )
+
+
+def _called(document: SourceDocument) -> Called:
+    return Called(document.key, (document.name,), document.aliases)
 
 
 def _is_hidden(row: CsvRow, wrong: list[str]) -> bool:

@@ -94,6 +94,14 @@ def test_name_that_only_hidden_relations_have_is_hidden(tmp_path: Path, hidden: 
     assert shown == {"Orla", "Odo"}
 
 
+@pytest.mark.parametrize("name", ["The Stranger", "stranger", "Lord Väne", "lord vane", "the-stranger"])
+def test_name_or_alias_of_a_hidden_row_means_that_row(tmp_path: Path, name: str) -> None:
+    entities = "name,type,aliases,hidden\nOrla,npc,,\nThe Stranger,npc,Lord Vane,yes\n"
+    world = read(tmp_path, entities=entities, relationships=f"source,type,target\nOrla,KNOWS,{name}\n")
+    assert [each.hidden for each in world.documents] == [False, True]
+    assert world.documents[0].links == (SourceLink("the-stranger", "KNOWS", hidden=True),)
+
+
 def test_columns_of_a_relation_are_its_attributes(tmp_path: Path) -> None:
     rows = 'source,type,target,since,GM notes\nOrla,KNOWS,Odo,childhood,\nOrla,FEARS,Odo,"a ||lie||",He lied.\n'
     orla, _ = read(tmp_path, relationships=rows).documents
