@@ -119,7 +119,7 @@ def read_csv_tables(files: SourceFiles) -> SourceWorld:
     if failures:
         raise InvalidInput("\n".join(failures))
     if any("known_by" in row.cells for table in tables for row in table.rows):
-        remarks.append("`known_by` hides from everybody; once you have accepted it, use `facts reveal ID --to NPC`")
+        remarks.append("`known_by` hides a row; accept it, then: glyphoxa entity secret NAME --known-by NPC")
     name = files.path.resolve().stem
     return SourceWorld("csv", name, name, _related(documents, relations, remarks), tuple(remarks))
 

@@ -91,6 +91,18 @@ async def test_tables_are_reviewed_and_join_the_campaign(cli: CommandLine, tmp_p
     assert "nothing to change" in await cli.told(*load(CAMPAIGN))  # the file is not about them
 
 
+async def test_row_with_known_by_is_hidden_until_these_npcs_may_know(cli: CommandLine, tmp_path: Path) -> None:
+    await cli.told(*load(CAMPAIGN))
+    (tmp_path / "entities.csv").write_text("name,type,trade,known_by\nOrla,npc,miller,Grimjaw\n")
+    assert "`known_by` hides a row" in await cli.told("import", "csv", tmp_path / "entities.csv")
+    await cli.told("import", "accept", "--all", "--yes")
+    facts = ("show", "facts", "--about", "Orla", "--as")
+    assert "miller" not in await cli.told(*facts, "Grimjaw")
+    await cli.told("entity", "secret", "Orla", "--known-by", "Grimjaw")
+    assert "miller" in await cli.told(*facts, "Grimjaw")
+    assert "miller" not in await cli.told(*facts, "Elowen")
+
+
 async def test_a_campaign_is_forked(cli: CommandLine, tmp_path: Path) -> None:
     await cli.told(*load(CAMPAIGN))
     await cli.told("campaign", "fork", "saltmere", "saltmere-2", "--name", "Other")
