@@ -15,6 +15,7 @@ import io
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Final
 
@@ -78,9 +79,6 @@ class LocatedCsv:
     rows: tuple[CsvRow, ...]
     remarks: tuple[Problem, ...] = ()
 
-    def wrong_columns(self) -> list[Problem]:
-        return [Problem(1, problem) for name in self.own if (problem := wrong_attribute(name))]
-
     def own_cells(self, row: CsvRow) -> dict[str, str]:
         return {column: row.cells[column] for column in self.own if column in row.cells}
 
@@ -109,13 +107,11 @@ def read_csv_tables(files: SourceFiles) -> SourceWorld:
     documents: dict[str, SourceDocument] = {}
     relations: list[_Relation] = []
     for table in tables:
-        try:
-            if table.columns is ENTITIES:
-                documents |= _documents(table)
-            else:
-                relations += _relations(table, remarks)
-        except InvalidFile as error:
-            failures.append(str(error))
+        is_of_entities = table.columns is ENTITIES
+        rows = _entities(table, documents) if is_of_entities else _relations(table, relations, remarks)
+        wrong_columns = (Problem(1, problem) for name in table.own if (problem := wrong_attribute(name)))
+        if problems := [*wrong_columns, *islice(rows, MOST_TOLD)]:
+            failures.append(str(InvalidFile(table.path, problems)))
     if failures:
         raise InvalidInput("\n".join(failures))
     if any("known_by" in row.cells for table in tables for row in table.rows):
@@ -135,15 +131,13 @@ def _tables_in(files: SourceFiles) -> list[str]:
     return [name for name in found if PurePosixPath(name).parent == folder]
 
 
-def _documents(table: LocatedCsv) -> dict[str, SourceDocument]:
-    """Return the entities of a table, by key. Raises: InvalidFile: With every mistake in its rows."""
+def _entities(table: LocatedCsv, made: dict[str, SourceDocument]) -> Iterator[Problem]:
+    """Add the entities of a table to `made`, by key, and yield the mistakes in its rows."""
     # The DM reviews the author's own types, but one that is nearly one of ours is a mistake.
     named = {row.cells["type"] for row in table.rows}
     types = {*ENTITY_TYPES, *(each for each in named if not nearest(each.casefold(), ENTITY_TYPES))}
     cased = by_case(types)
-    problems = table.wrong_columns()
     lines: dict[str, int] = {}
-    made: dict[str, SourceDocument] = {}
     for row in table.rows:
         name, kind = row.cells["name"], cased.get(row.cells["type"].casefold(), row.cells["type"])
         aliases = tuple(dict.fromkeys(_listed(row, "aliases")))
@@ -158,9 +152,7 @@ def _documents(table: LocatedCsv) -> dict[str, SourceDocument]:
         elif key in made and first == row.line:
             wrong.append(f"{name!r} and {made[key].name!r} give the same id, {key!r}; rename one of them")
         is_hidden = _is_hidden(row, wrong)
-        problems += [Problem(row.line, each) for each in wrong]
-        if len(problems) >= MOST_TOLD:
-            break
+        yield from (Problem(row.line, each) for each in wrong)
         marks, attributes, texts = _read_cells(table.own_cells(row))
         why = "column 'hidden' or 'known_by'" if is_hidden else "; ".join(marks) or name_mark((name,), ())
         made[key] = SourceDocument(
@@ -175,9 +167,6 @@ def _documents(table: LocatedCsv) -> dict[str, SourceDocument]:
             texts=texts,
             why=why,
         )
-    if problems:
-        raise InvalidFile(table.path, problems)
-    return made
 
 
 def _read_cells(cells: Mapping[str, str]) -> tuple[list[str], dict[str, str], tuple[SourceText, ...]]:
@@ -217,16 +206,10 @@ class _Relation:
     file: str
 
 
-def _relations(table: LocatedCsv, remarks: list[str]) -> list[_Relation]:
-    """Return the relations of a table; hints about their types become remarks.
-
-    Raises:
-        InvalidFile: With every mistake in its rows.
-    """
-    problems = table.wrong_columns()
+def _relations(table: LocatedCsv, made: list[_Relation], remarks: list[str]) -> Iterator[Problem]:
+    """Add the relations of a table to `made`, and yield the mistakes in its rows. Hints about types become remarks."""
     lines: dict[str, int] = {}
     hinted: set[str] = set()
-    made: list[_Relation] = []
     for row in table.rows:
         source, kind, target = row.cells["source"], IN_ENGLISH.spelled(row.cells["type"]), row.cells["target"]
         wrong = [problem for each in (source, kind, target) if (problem := _wrong_name(each))]
@@ -240,15 +223,10 @@ def _relations(table: LocatedCsv, remarks: list[str]) -> list[_Relation]:
             hinted.add(kind)
             remarks.append(f"{table.path}:{row.line}: {hint}")
         is_hidden = _is_hidden(row, wrong)
-        problems += [Problem(row.line, each) for each in wrong]
-        if len(problems) >= MOST_TOLD:
-            break
+        yield from (Problem(row.line, each) for each in wrong)
         marks, attributes, texts = _read_cells(table.own_cells(row))
         is_hidden = is_hidden or bool(marks or texts)
         made.append(_Relation(source, kind, target, attributes, is_hidden, texts, table.path.name))
-    if problems:
-        raise InvalidFile(table.path, problems)
-    return made
 
 
 def _related(
