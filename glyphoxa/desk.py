@@ -324,18 +324,14 @@ class Desk:
         }
         selection = LineSelection(stored.language, lambda: recaps.names, _TOKENS_ALOUD)
         maker = WrapUp(selection, entities, lambda line: place_of(stored.scenes, line.witnesses))
-        accepted = [
-            fact
-            for fact in facts
-            if fact.status == "accepted" and fact.provenance.dm_confirmed
-            if known_to(fact, self.resolver).scope not in ("secret", "hidden")
-        ]
+        guarded = {fact.id for fact in facts if known_to(fact, self.resolver).scope in ("secret", "hidden")}
 
         def wrapped_up() -> tuple[Sequence[NumberedUtterance], Sequence[FactProposal], Sequence[str]]:
             played = [each for each in said if not forbids(each.utterance.text)]
             shown = [each for each in played if each.utterance.is_evidence]
             shown = [each for each in shown if not is_out_of_character(each.utterance.text)]
-            return shown, maker.proposals(played, judged, facts, ended), maker.aloud(shown, accepted, recaps.players)
+            aloud = maker.aloud(shown, facts, ended, recaps.players, guarded)
+            return shown, maker.proposals(played, judged, facts, ended), aloud
 
         shown, proposals, aloud = await offload(wrapped_up, amount=len(said) * _ROWS_A_LINE)
         lines = {each.utterance.id for each in shown}
@@ -364,7 +360,7 @@ class Desk:
             Unavailable: The database is away.
         """
         log = PostgresChronicleLog(self.store.database, self.store.world)
-        async with self.store.world.writing(self.campaign, amount=2 * MOST_LINES) as world:
+        async with self.store.world.deciding, self.store.world.writing(self.campaign, amount=2 * MOST_LINES) as world:
             proposals = (await self._wrapped_up(session, log)).proposals
             wanted = list[tuple[LineDecision, FactProposal]]()
             for decision in decisions:

@@ -15,7 +15,7 @@ import math
 import re
 from bisect import bisect
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Final, NamedTuple
@@ -252,11 +252,27 @@ class WrapUp:
             if line in learned and says_something and remark.about is not None:
                 yield odds + _SHARE_AROUND * fmean(each for each, _ in around), remark
 
-    def aloud(self, said: Sequence[NumberedUtterance], accepted: Sequence[Fact], players: PlayersView) -> list[str]:
-        """Return what players may read of the lines on which these facts rest, in the DM's words if there are some."""
-        words = defaultdict[UtteranceId | None, list[str]](list)
-        for fact in accepted:
-            words[fact.provenance.utterance_id].append(str(fact.claim.content) if fact.claim.predicate == NOTE else "")
+    def aloud(
+        self,
+        said: Sequence[NumberedUtterance],
+        facts: Sequence[Fact],
+        ended: Iterable[EndedFact],
+        players: PlayersView,
+        guarded: Collection[FactId],
+    ) -> list[str]:
+        """Return what players may read of lines of which the DM accepted a fact, or the DM's words for it.
+
+        A line with a `guarded` fact is not quoted.
+        """
+        edited = {each.superseded_by for each in ended if each.ended_as == "edited"}
+        unquoted = {fact.provenance.utterance_id for fact in facts if fact.id in guarded}
+        words = defaultdict[UtteranceId | None, dict[str, None]](dict)
+        for fact in facts:
+            line = fact.provenance.utterance_id
+            own = str(fact.claim.content or "") if fact.claim.predicate == NOTE or fact.id in edited else ""
+            is_accepted = fact.status == "accepted" and fact.provenance.dm_confirmed and fact.id not in guarded
+            if is_accepted and (own or line not in unquoted):
+                words[line][own] = None
         told = [
             SummarySentence(text, (each.utterance.id,))
             for each in players.shown(each for each in said if each.utterance.id in words)

@@ -6,6 +6,7 @@ are held in memory between transactions, as they were committed.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -196,6 +197,8 @@ class PostgresWorld:
     def __init__(self, database: Database, *, accept_at: float = AUTO_ACCEPT) -> None:
         self._database = database
         self.accept_at = accept_at
+        self.deciding = asyncio.Lock()
+        """Held while a transaction waits for reads on other connections: a few of these would use up the pool."""
         self._held: dict[CampaignId, WorldRead] = {}
 
     async def commit(
