@@ -24,6 +24,7 @@ from glyphoxa.cli.scope import (
     ONE_SESSION,
     SESSION,
     YES,
+    answer_to,
     declared_in,
     file_named,
     goes_on,
@@ -451,8 +452,10 @@ async def _one_by_one(desk: Desk, session: SessionId) -> None:
         key = await asyncio.to_thread(_key)
         try:
             if key in _KEYS:
-                words = await asyncio.to_thread(input, "Words: " if key == "e" else "Name: ") if key in "et" else ""
-                made.append(await desk.decide(session, [LineDecision(_KEYS[key], waiting[0].name, words)]))
+                words = await answer_to("Words: " if key == "e" else "Name: ") if key in "et" else ""
+                decision = LineDecision(_KEYS[key], waiting[0].name, words)
+                seen = claim_in_words(waiting[0].claim, desk.resolver)
+                made.append(await desk.decide(session, [decision], seen=seen))
                 show_decision(desk, made[-1])
             elif key == "u" and made:
                 await desk.store.world.undo(desk.campaign, made.pop().events[::-1], Cause("dm", now_ms()))
@@ -460,8 +463,8 @@ async def _one_by_one(desk: Desk, session: SessionId) -> None:
                 later.add(waiting[0].name)
             elif key in "q\x03\x04":
                 return
-        except (GlyphoxaError, EOFError) as error:
-            print(f"glyphoxa: {str(error) or 'nothing was decided'}")
+        except GlyphoxaError as error:
+            print(f"glyphoxa: {error}")
 
 
 def _key() -> str:

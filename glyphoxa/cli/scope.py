@@ -408,11 +408,23 @@ async def goes_on(question: str, *, is_sure: bool, otherwise: str = "nothing was
         return True
     if not sys.stdin.isatty():
         raise InvalidInput(f"{question} Use --yes to skip the question")
-    answer = await asyncio.to_thread(input, f"{question} Go on? [y/N] ")
+    answer = await answer_to(f"{question} Go on? [y/N] ")
     if answer.strip().lower() in ("y", "yes"):
         return True
     print(otherwise)
     return False
+
+
+async def answer_to(question: str) -> str:
+    """Ask on the terminal, "" without an answer. Ctrl-C ends the wait; a thread would wait for the end of the line."""
+    print(question, end="", flush=True)
+    loop, is_typed = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_reader(sys.stdin, is_typed.set)
+    try:
+        await is_typed.wait()
+    finally:
+        loop.remove_reader(sys.stdin)
+    return sys.stdin.readline()
 
 
 def say(line: str) -> None:

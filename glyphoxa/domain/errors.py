@@ -81,7 +81,7 @@ def nearest(value: str, valid: Collection[str], *, least: float = _NEAR) -> str 
 
     if len(value) > _LONGEST_WORD or not valid:
         return None
-    wanted = value.casefold()
+    wanted = value.encode(errors="replace").decode().casefold()  # a broken character is like nothing
 
     def likeness(other: str) -> float:
         alike = jaro_winkler_similarity(wanted, other.casefold())
