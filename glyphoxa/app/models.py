@@ -14,6 +14,7 @@ from loguru import logger
 from numpy import float32
 from numpy.typing import NDArray
 
+from glyphoxa.actors.deadline import answered_within
 from glyphoxa.adapters.local.loading import Wanted
 from glyphoxa.adapters.weights.download import ShownProgress
 from glyphoxa.adapters.weights.store import ModelFile, WeightStore
@@ -205,12 +206,8 @@ async def open_embedder(
     embedder = await _remote_embedder(settings, environ)
     stack.push_async_callback(embedder.aclose)
     try:
-        async with asyncio.timeout(WARM_UP_MS / 1_000):
+        async with answered_within(WARM_UP_MS, f"model {embedder.name} has not answered"):
             await embedder.embed_questions(["Good morning."])
-    except TimeoutError:
-        logger.warning(
-            "model {} has not answered within {} ms; recall uses words only until it does", embedder.name, WARM_UP_MS
-        )
     except Unavailable as error:
         logger.warning("utterances are not embedded yet, so recall uses words only: {}", error)
     return embedder

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from glyphoxa.actors.circuit_breaker import CircuitBreaker
 from glyphoxa.actors.clock import loop_ms
-from glyphoxa.actors.deadline import end_tasks
+from glyphoxa.actors.deadline import answered_within, end_tasks
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 
 # -- arrays
@@ -300,13 +300,9 @@ class QuestionVectors:
 
     async def _ask(self, embedder: Embedder, asked: str) -> NDArray[float32] | LeftOut:
         try:
-            async with asyncio.timeout(self._longest_ms / 1_000):
+            async with answered_within(self._longest_ms, f"the model {embedder.name} did not answer"):
                 vectors = await embedder.embed_questions([asked])
-        except TimeoutError:
-            return LeftOut(f"the model {embedder.name} did not answer within {self._longest_ms} ms")
-        except Unavailable as error:
-            return LeftOut(str(error))
-        except WrongDimensions as error:
+        except (Unavailable, WrongDimensions) as error:
             return LeftOut(str(error))
         except InvalidInput:  # its message may quote the question, and this is logged
             return LeftOut(f"the model {embedder.name} rejects the question")
