@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import os
 import pty
 import subprocess
 import sys
+import termios
 import threading
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -30,7 +32,7 @@ from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, SpeakerId
 from glyphoxa.domain.knowledge import DM
 from glyphoxa.domain.turn import Unaddressed
-from glyphoxa.world.events import difference
+from glyphoxa.world.events import Cause, difference
 from tests.support.builders import INNKEEPER, SMITH, a_known_party, an_utterance
 from tests.support.command_line import a_settings_file
 from tests.support.patience import DEADLINE_S
@@ -246,6 +248,17 @@ async def test_second_of_two_game_masters_gets_an_error(store: Store, dsn: str, 
     assert set(mentions.values()) == {1}
 
 
+async def test_many_decisions_at_once_do_not_wait_for_each_other_for_ever(store: Store) -> None:
+    campaign = await an_evening(store, *(form.format(name) for form, name in zip(STORY, NAMES, strict=True)))
+    desk = await desk_for(store, campaign.id)
+    names = [each.name for each in (await desk.wrap_up(EVENING)).proposals]
+    assert len(names) > 4, "more than the connections of one process"
+    async with asyncio.timeout(DEADLINE_S):
+        await asyncio.gather(*(desk.decide(EVENING, [LineDecision("confirm", name)]) for name in names))
+    assert set((await n_mentions(store, campaign)).values()) == {1}
+    assert not (await desk.wrap_up(EVENING)).proposals
+
+
 async def test_accepted_line_stays_when_its_session_is_read_again(store: Store) -> None:
     campaign = await an_evening(store, BELL, MILL, DEBT)
     await chronicle_worker(store, campaign.id).read_new(campaign.id)
@@ -259,12 +272,79 @@ async def test_accepted_line_stays_when_its_session_is_read_again(store: Store) 
     assert not (await desk.wrap_up(EVENING)).proposals
 
 
+async def test_decisions_stay_when_their_session_is_read_again(store: Store) -> None:
+    campaign = await an_evening(
+        store,
+        "I am a ferryman, and my sister Ilvary fears the dark.",
+        "Mirelle is a spy. Bran is a baker.",
+        "I promise Bran that we will bring forty crowns to the old mill by winter.",
+        "A blacksmith called Gosmer forged seven swords out of a fallen star.",
+        "I met Arvelin, who hid the silver bell under the third bridge.",
+    )
+    await chronicle_worker(store, campaign.id).read_new(campaign.id)
+    desk = await desk_for(store, campaign.id)
+    findings = {
+        str(each.claim.content or each.claim.predicate): each for each in (await desk.wrap_up(EVENING)).proposals
+    }
+    hidden = findings["baker"].finding
+    assert hidden is not None
+    await desk.facts.hide(hidden.id)
+    await desk.facts.confirm([hidden.id])
+    decisions = [
+        LineDecision("reject", findings["SIBLING_OF"].name),
+        LineDecision("confirm", findings["spy"].name),
+        LineDecision("edit", findings["KNOWS"].name, "Tamsin never met the ferryman."),
+        LineDecision("edit", "3", "Tamsin owes Bran forty crowns."),
+        LineDecision("confirm", "4"),
+    ]
+    made = await desk.decide(EVENING, decisions)
+    before = [await texts_of(store, campaign.id, npc) for npc in (SMITH, INNKEEPER)]
+    world = await everything(store, campaign.id)
+    for _ in range(2):
+        await PostgresChronicleLog(store.database, store.world).read_again(campaign.id, EVENING)
+        await chronicle_worker(store, campaign.id).read_new(campaign.id)
+        assert [await texts_of(store, campaign.id, npc) for npc in (SMITH, INNKEEPER)] == before
+        assert not (await (await desk_for(store, campaign.id)).wrap_up(EVENING)).proposals
+        assert difference(world, await everything(store, campaign.id)).is_empty
+    await stands_as_replayed(store, campaign.id)
+    await store.world.undo(campaign.id, made.events[::-1], Cause("dm", 2_000_000))
+    left = (await (await desk_for(store, campaign.id)).wrap_up(EVENING)).proposals
+    assert {each.claim for each in left} == {each.claim for name, each in findings.items() if name != "baker"}
+    assert "blacksmith" in before[0]
+    assert "baker" not in before[0]
+
+
+async def test_recap_has_the_words_of_the_game_master_and_each_line_once(store: Store) -> None:
+    campaign = await an_evening(
+        store,
+        "I promise Bran that we will bring forty crowns to the old mill by winter.",
+        "I met Arvelin, a ferryman, who hid the silver bell under the third bridge.",
+        "Mirelle is a spy. Bran is a baker.",
+    )
+    await chronicle_worker(store, campaign.id).read_new(campaign.id)
+    desk = await desk_for(store, campaign.id)
+    findings = {str(each.claim.content): each.finding for each in (await desk.wrap_up(EVENING)).proposals}
+    spy = findings["spy"]
+    assert spy is not None
+    await desk.facts.hide(spy.id)
+    decisions = [LineDecision("edit", "1", "Tamsin made Bran a promise."), LineDecision("confirm", "2,2b")]
+    decisions += [LineDecision("confirm", "3"), LineDecision("confirm", "3b")]
+    await desk.decide(EVENING, decisions)
+    recap = (await desk.wrap_up(EVENING)).recap
+    assert "Tamsin made Bran a promise." in recap
+    assert "forty crowns" not in " ".join(recap), "the words of the line were replaced"
+    assert " ".join(recap).count("silver bell") == 1
+    assert "spy" not in " ".join(recap), "the game master hides it"
+
+
 async def test_failed_decision_leaves_nothing(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     campaign = await an_evening(store, BELL, MILL, DEBT)
     desk, before = await desk_for(store, campaign.id), await everything(store, campaign.id)
     for decisions, problem in (
         ([LineDecision("confirm", "1,2"), LineDecision("to", "3", "Nobody")], NotFound),
+        ([LineDecision("confirm", "1,2"), LineDecision("to", "3", "\udcff")], NotFound),
         ([LineDecision("confirm", "1"), LineDecision("edit", "3", "\0")], InvalidInput),
+        ([LineDecision("confirm", "1"), LineDecision("edit", "3", "\udcff")], InvalidInput),
         ([LineDecision("confirm", "1"), LineDecision("burn", "2")], InvalidInput),
     ):
         with pytest.raises(problem):
@@ -289,11 +369,21 @@ async def test_failed_decision_leaves_nothing(store: Store, monkeypatch: pytest.
     assert len(await n_mentions(store, campaign)) == 3
 
 
-def on_a_terminal(settings: Path, *steps: tuple[str, str]) -> str:
-    """Run `glyphoxa wrap-up` on a terminal: for each step, wait for a text and type keys. Returns what was shown."""
+def on_a_terminal(
+    settings: Path, *steps: tuple[str, str | Callable[[], object]], verb: Sequence[str] = ("wrap-up",), status: int = 0
+) -> str:
+    """Run a command on a terminal: for each step, wait for a text, and type keys or do something else.
+
+    Returns what was shown.
+    """
     ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "glyphoxa.cli.main", "wrap-up", "--config", str(settings)]
-    with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs) as process:
+    command = [sys.executable, "-m", "glyphoxa.cli.main", *verb, "--config", str(settings)]
+
+    def control() -> None:
+        fcntl.ioctl(theirs, termios.TIOCSCTTY, 0)
+
+    streams = {"stdin": theirs, "stdout": theirs, "stderr": theirs}
+    with subprocess.Popen(command, start_new_session=True, preexec_fn=control, **streams) as process:  # noqa: PLW1509 - only this makes the terminal control it
         os.close(theirs)
         hang = threading.Timer(DEADLINE_S, process.kill)
         hang.start()
@@ -302,12 +392,15 @@ def on_a_terminal(settings: Path, *steps: tuple[str, str]) -> str:
             while (found := shown.find(text, at)) < 0:
                 shown += os.read(ours, 4_096).decode()
             at = found + len(text)
-            os.write(ours, keys.encode())
+            if isinstance(keys, str):
+                os.write(ours, keys.encode())
+            else:
+                keys()
         with suppress(OSError):  # the terminal is closed
             while more := os.read(ours, 4_096):
                 shown += more.decode()
         hang.cancel()
-        assert process.wait() == 0, shown
+        assert process.wait() == status, shown
     os.close(ours)
     return shown
 
@@ -347,6 +440,44 @@ async def test_single_keys_decide_on_a_terminal(store: Store, dsn: str, tmp_path
     assert "e-grimjaw" in kept.values()
     shown = await asyncio.to_thread(on_a_terminal, settings)
     assert "nothing is left to decide" in shown
+
+
+@pytest.mark.parametrize(
+    ("verb", "steps"),
+    [
+        (("wrap-up",), (("[q]uit", "e"), ("Words: ", "Nobody\x03"))),
+        (("entity", "remove", "Bran"), (("[y/N] ", "\x03"),)),
+    ],
+)
+async def test_interrupt_ends_a_question_at_once(
+    store: Store, dsn: str, tmp_path: Path, verb: Sequence[str], steps: Sequence[tuple[str, str]]
+) -> None:
+    campaign = await an_evening(store, BELL)
+    before = await everything(store, campaign.id)
+    await asyncio.to_thread(on_a_terminal, a_settings_file(tmp_path, dsn), *steps, verb=verb, status=130)
+    assert difference(before, await everything(store, campaign.id)).is_empty
+
+
+async def test_line_that_changed_after_it_was_shown_is_not_accepted(store: Store, dsn: str, tmp_path: Path) -> None:
+    campaign, loop = await an_evening(store, BELL), asyncio.get_running_loop()
+
+    async def correct() -> None:
+        desk = await desk_for(store, campaign.id)
+        [first] = (await desk.wrap_up(EVENING)).proposals
+        cited = await desk.inspection.said(campaign.id, first.line.utterance.id)
+        assert cited is not None
+        await desk.timeline.correct(cited, "Mirelle poisoned the old king with hemlock in the tower.")
+
+    shown = await asyncio.to_thread(
+        on_a_terminal,
+        a_settings_file(tmp_path, dsn),
+        ("[q]uit", lambda: asyncio.run_coroutine_threadsafe(correct(), loop).result()),
+        ("", "a"),
+        ("has changed meanwhile", ""),
+        ("[q]uit", "q"),
+    )
+    assert "poisoned" in shown.partition("has changed meanwhile")[2]
+    assert not await n_mentions(store, campaign)
 
 
 async def test_quit_and_next_leave_proposals_open(store: Store, dsn: str, tmp_path: Path) -> None:
