@@ -146,6 +146,8 @@ class VisibleLines:
         Raises:
             ClaimRejected: They do not.
         """
+        if len(text) > MAX_LINE_CHARS:
+            raise ClaimRejected("it is longer than a line")
         players = [each.utterance for each in evidence if each.utterance.is_evidence]
         telling = self._telling(text)
         foreign = telling.difference(*(self._telling(said.text, said.speaker_name) for said in players))

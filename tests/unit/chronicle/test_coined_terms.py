@@ -212,6 +212,7 @@ async def test_unsupported_meaning_is_replaced_by_the_sentence_about_the_term() 
         {"meaning": "a cult that drinks blood at midnight", "lines": [1]},
         {"meaning": "builders who measure the stars", "lines": []},
         {"meaning": "builders " * 11, "lines": [1]},
+        {"meaning": f"builders who measure {'x' * 1_000}", "lines": [1]},
         {"meaning": "", "lines": []},
         {"meaning": "Geometers", "lines": [1]},
         Unparseable("no object"),
