@@ -314,6 +314,19 @@ async def test_decisions_stay_when_their_session_is_read_again(store: Store) -> 
     assert "baker" not in before[0]
 
 
+async def test_accepted_fact_stays_when_the_line_of_a_merged_person_is_read_again(store: Store) -> None:
+    campaign = await an_evening(store, "A blacksmith called Gosmer forged seven swords.", "Gosmer is a ferryman.")
+    await chronicle_worker(store, campaign.id).read_new(campaign.id)
+    await (await desk_for(store, campaign.id)).decide(EVENING, [LineDecision("confirm", "all")])
+    await (await desk_for(store, campaign.id)).entities.merge("Bran", "Gosmer")
+    before = await texts_of(store, campaign.id, SMITH)
+    await PostgresChronicleLog(store.database, store.world).read_again(campaign.id, EVENING)
+    await chronicle_worker(store, campaign.id).read_new(campaign.id)
+    assert "Bran, occupation: ferryman" in before
+    assert await texts_of(store, campaign.id, SMITH) == before
+    await stands_as_replayed(store, campaign.id)
+
+
 async def test_recap_has_the_words_of_the_game_master_and_each_line_once(store: Store) -> None:
     campaign = await an_evening(
         store,

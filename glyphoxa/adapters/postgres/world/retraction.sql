@@ -38,7 +38,10 @@ SELECT seq
 WITH learned AS (
     SELECT seq, payload #>> '{provenance,origin}' AS origin, payload #>> '{claim,predicate}' AS predicate,
            payload #>> '{claim,subject}' AS subject, payload #>> '{claim,object}' AS object,
-           CASE event_type WHEN 'entity_added' THEN payload ->> 'entity' END AS entity
+           CASE event_type WHEN 'entity_added' THEN payload ->> 'entity' END AS entity,
+           coalesce((SELECT kept_id FROM entity_merges m
+                      WHERE m.campaign_id = $1 AND m.gone_id = payload #>> '{claim,subject}'),
+                    payload #>> '{claim,subject}') AS owner
       FROM world_events
      WHERE campaign_id = $1 AND by = 'talk' AND event_type NOT IN ('undone', 'form_heard') AND sources && $2
 ), decided AS (
@@ -46,13 +49,13 @@ WITH learned AS (
       FROM learned l
      WHERE origin = 'dm'
         OR EXISTS (SELECT FROM relationships f
-                    WHERE f.campaign_id = $1 AND f.source_id = l.subject AND f.rel_type = l.predicate AND f.seq = l.seq
+                    WHERE f.campaign_id = $1 AND f.source_id = l.owner AND f.rel_type = l.predicate AND f.seq = l.seq
                       AND (f.scope IN ('secret', 'hidden') OR f.provenance @> '{"dm_confirmed": true}'))
         OR EXISTS (SELECT FROM attribute_facts f
-                    WHERE f.campaign_id = $1 AND f.entity_id = l.subject AND f.attribute = l.predicate AND f.seq = l.seq
+                    WHERE f.campaign_id = $1 AND f.entity_id = l.owner AND f.attribute = l.predicate AND f.seq = l.seq
                       AND (f.scope IN ('secret', 'hidden') OR f.provenance @> '{"dm_confirmed": true}'))
         OR EXISTS (SELECT FROM fact_history f
-                    WHERE f.campaign_id = $1 AND f.subject_id = l.subject AND f.predicate = l.predicate
+                    WHERE f.campaign_id = $1 AND f.subject_id = l.owner AND f.predicate = l.predicate
                       AND f.seq = l.seq AND f.ended_as IN ('rejected', 'edited', 'retconned', 'closed'))
 )
 SELECT seq
