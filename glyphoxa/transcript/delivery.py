@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from contextlib import suppress
 from typing import Any, ParamSpec, Protocol, TypeVar
 
 from loguru import logger
@@ -161,12 +162,9 @@ class Delivery:
 
     async def send(self, deadline_ms: int) -> bool:
         """Send what is on disk to the log. Return False if the log did not take all of it in time."""
-        try:
-            async with asyncio.timeout(deadline_ms / 1000):
-                await self._drain()
-        except (GlyphoxaError, TimeoutError):
-            return False
-        return True
+        with suppress(GlyphoxaError):
+            return await done_within(deadline_ms, self._drain())
+        return False
 
     async def send_missing(self) -> int:
         """Send again what was sent and is no longer in the log. Return how many utterances these are.

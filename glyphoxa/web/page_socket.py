@@ -16,7 +16,7 @@ from loguru import logger
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from glyphoxa.actors.clock import loop_ms
-from glyphoxa.actors.deadline import end_tasks
+from glyphoxa.actors.deadline import done_within, end_tasks
 from glyphoxa.actors.rate_limit import RateLimit
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
 from glyphoxa.domain.ids import LineId, PlayerId, SceneId, is_line
@@ -221,12 +221,9 @@ class PageSocket:
     async def _move(self, scene: SceneId) -> None:
         grants = self._need(Action.MOVE)
         self.limits.need_request("scene changes")
-        try:
-            async with asyncio.timeout(MOVE_WITHIN_MS / 1_000):
-                await self.table.move(scene)
-            self.on_move(grants, scene)
-        except TimeoutError as error:
-            raise NotNow("the scene did not change in time; try again") from error
+        if not await done_within(MOVE_WITHIN_MS, self.table.move(scene)):
+            raise NotNow("the scene did not change in time; try again")
+        self.on_move(grants, scene)
 
     def _tell_error(self, code: str, message: str, values: Values, *, line: str | None) -> None:
         told: Json = {"type": "error", "code": code, "message": message, "values": values, "line": line}

@@ -248,7 +248,7 @@ async def test_second_of_two_game_masters_gets_an_error(store: Store, dsn: str, 
     assert set(mentions.values()) == {1}
 
 
-async def test_many_decisions_at_once_do_not_wait_for_each_other_for_ever(store: Store) -> None:
+async def test_more_decisions_at_once_than_connections_are_all_made(store: Store) -> None:
     campaign = await an_evening(store, *(form.format(name) for form, name in zip(STORY, NAMES, strict=True)))
     desk = await desk_for(store, campaign.id)
     names = [each.name for each in (await desk.wrap_up(EVENING)).proposals]
@@ -314,7 +314,7 @@ async def test_decisions_stay_when_their_session_is_read_again(store: Store) -> 
     assert "baker" not in before[0]
 
 
-async def test_accepted_fact_stays_when_the_line_of_a_merged_person_is_read_again(store: Store) -> None:
+async def test_decision_about_a_merged_person_stays_when_read_again(store: Store) -> None:
     campaign = await an_evening(store, "A blacksmith called Gosmer forged seven swords.", "Gosmer is a ferryman.")
     await chronicle_worker(store, campaign.id).read_new(campaign.id)
     await (await desk_for(store, campaign.id)).decide(EVENING, [LineDecision("confirm", "all")])
@@ -471,7 +471,7 @@ async def test_interrupt_ends_a_question_at_once(
     assert difference(before, await everything(store, campaign.id)).is_empty
 
 
-async def test_line_that_changed_after_it_was_shown_is_not_accepted(store: Store, dsn: str, tmp_path: Path) -> None:
+async def test_line_that_changed_after_it_was_shown_stays_open(store: Store, dsn: str, tmp_path: Path) -> None:
     campaign, loop = await an_evening(store, BELL), asyncio.get_running_loop()
 
     async def correct() -> None:
