@@ -33,7 +33,7 @@ def test_shipped_weights_know_most_names_and_hardly_anything_else(language: str)
     [
         ("We rode to K'veth last night.", ["K'veth"]),
         ("You're right, We've seen it.", []),
-        ("Then Deborah laughs at Los Angeles.", []),
+        ("We found Odo Fennimore in the old mill.", ["Odo Fennimore"]),
         ("He wants to see the Council of Myrrhan.", ["Council of Myrrhan"]),
     ],
 )
