@@ -46,7 +46,7 @@ from glyphoxa.cli.scope import (
 )
 from glyphoxa.cli.verb import Verb, argument, in_a_loop, one_of
 from glyphoxa.config.campaign_edit import template
-from glyphoxa.config.campaign_file import read_campaign
+from glyphoxa.config.campaign_file import CampaignFile, read_campaign
 from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.dm.campaign_bundle import check_new_id
 from glyphoxa.dm.wording import plain
@@ -117,7 +117,7 @@ async def _new(options: argparse.Namespace) -> int:
 
 @VERB.action("check a campaign file, and report what is wrong", _FILE, CONFIG)
 async def _check(options: argparse.Namespace) -> int:
-    campaign = _read(options, read_settings(options.config))
+    campaign = _warned(_read(options, read_settings(options.config)))
     _say_what_it_holds(campaign)
     names = Gazetteer.build(entries_of(campaign), language=campaign.language)
     for entry, forms in CallForms.at_table(campaign, names).own():
@@ -134,8 +134,9 @@ async def _load(options: argparse.Namespace) -> int:
         InvalidInput: Nobody is there to be asked.
     """
     settings = settings_with_memory(options.config, to_hold="campaigns")
-    campaign = _read(options, settings)
+    file = _read(options, settings)
     async with opened_store(settings) as store:
+        campaign = _warned(file)
         changes = await store.campaigns.changes(campaign)
         show_changes(changes)
         if changes.is_empty:
@@ -148,12 +149,19 @@ async def _load(options: argparse.Namespace) -> int:
     return 0
 
 
-def _read(options: argparse.Namespace, settings: Settings) -> Campaign:
-    """Read a campaign file, and print its warnings. Raises: InvalidInput: It is none, or has mistakes."""
+def _read(options: argparse.Namespace, settings: Settings) -> CampaignFile:
+    """
+    Raises:
+        InvalidInput: It is no campaign file, or has mistakes.
+    """
     path: Path = options.file
     if path.is_dir() or path.suffix.casefold() == ".csv":
         raise InvalidInput(f"{path} is no campaign file (YAML); to bring in tables: glyphoxa import csv {path}")
-    file = read_playable(path, settings)
+    return read_playable(path, settings)
+
+
+def _warned(file: CampaignFile) -> Campaign:
+    """Print the warnings of a file, and return its campaign."""
     for warning in file.warnings:
         print(f"warning: {warning}", file=sys.stderr)
     return file.campaign
