@@ -193,6 +193,26 @@ async def test_choosing_a_scene_moves_nobody_until_it_is_confirmed(table: TwinTa
         await expect(page.locator("#log .divider")).to_have_text("The table moves to The Drowned Lantern, night.")
 
 
+async def test_a_dialog_that_closed_twice_before_the_page_was_told_moves_the_table_once(
+    table: TwinTable, opened: Open
+) -> None:
+    async with served(table) as url, opened(url) as page:
+        await sit(page, "tamsin")
+        await page.locator("#scene").select_option("inn-night")
+        await page.evaluate(
+            """() => {
+                const dialog = document.getElementById("move-dialog");
+                dialog.showModal();
+                dialog.close("stay");
+                dialog.showModal();
+                dialog.close("move");
+            }"""
+        )
+        await expect(page.locator("#log .divider")).to_have_text("The table moves to The Drowned Lantern, night.")
+        await page.reload()
+        await expect(page.locator("#log .divider")).to_have_count(1)
+
+
 async def test_with_twice_the_text_everything_is_twice_as_large_and_can_be_reached_on_a_phone(
     table: TwinTable, opened: Open
 ) -> None:

@@ -19,8 +19,11 @@ export class Scenes {
       dialog.returnValue = "stay";
       dialog.showModal();
     });
+    // A busy browser reports a dialog that closed twice after both: only the first report may move the table.
     dialog.addEventListener("close", () => {
-      if (dialog.returnValue === "move" && this.#canMove) move($("scene").value);
+      const isConfirmed = dialog.returnValue === "move";
+      dialog.returnValue = "stay";
+      if (isConfirmed && this.#canMove) move($("scene").value);
     });
   }
 
