@@ -21,8 +21,8 @@ from benchmarks.provider_process import Delays, Recorded, demo_recordings, provi
 from benchmarks.runner import command, not_negative, percentile, positive, rss_mb, run, tell
 from benchmarks.table import PAUSE_MS, TURN_PATIENCE_S, Players, Size, cloud_settings, opened, players, write_campaign
 from glyphoxa.config.settings import Settings
+from glyphoxa.domain.defaults import BARGE_IN_MS
 from glyphoxa.domain.turn import TurnRecord
-from glyphoxa.turns.barge_in import AFTER_MS
 
 REPLY = " ".join(f"That is what I was told, and I keep it in mind for day number {n}." for n in range(1, 4))
 _INTO_ANSWER_S = 0.5
@@ -82,7 +82,7 @@ async def _cut_off(people: Players, asked: Recorded, over: Recorded) -> CutOff:
         await listener.begun.wait()
     await asyncio.sleep(_INTO_ANSWER_S)
     ended_ms = await people.microphones[1].speak(over)
-    voice_ms = ended_ms - over.voiced_until_ms + over.voiced_from_ms + AFTER_MS
+    voice_ms = ended_ms - over.voiced_until_ms + over.voiced_from_ms + BARGE_IN_MS
     try:
         async with asyncio.timeout(TURN_PATIENCE_S):
             await listener.over.wait()

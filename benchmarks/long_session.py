@@ -43,10 +43,11 @@ from glyphoxa.domain.campaign import Campaign, Npc, Player, Scene
 from glyphoxa.domain.commands import Mute, SayAs, Unmute
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import SessionId
+from glyphoxa.domain.prompt_budgets import BUDGETS
 from glyphoxa.npc.mouth import Mouth
 from glyphoxa.npc.session import TableSession
 from glyphoxa.npc.table import Table
-from glyphoxa.prompt.prompt import BUDGETS, Prompt, with_hot_context
+from glyphoxa.prompt.prompt import Prompt, with_hot_context
 from glyphoxa.providers.chat_models import PROFILES
 
 ARMS: Final = ("window", "summary", "all")

@@ -12,14 +12,14 @@ from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.domain.campaign import Entity, Npc
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import SessionId, SpeakerId, UtteranceId
-from glyphoxa.npc.budget import GET_SESSION_SUMMARY, QUERY_ENTITIES, SEARCH_FACTS, SEARCH_SESSIONS
+from glyphoxa.domain.prompt_budgets import Budgets
+from glyphoxa.domain.tiers import GET_SESSION_SUMMARY, QUERY_ENTITIES, SEARCH_FACTS, SEARCH_SESSIONS
 from glyphoxa.npc.memory_tools import NpcMemory
 from glyphoxa.npc.toolbox import Toolbox
 from glyphoxa.prompt.gather import HotContexts
 from glyphoxa.prompt.identity import Identities, Identity
 from glyphoxa.prompt.known_world import KnownWorld
 from glyphoxa.prompt.prefetch import Prefetch
-from glyphoxa.prompt.prompt import Budgets
 from glyphoxa.recall.world import World
 from glyphoxa.transcript.journal import Journal
 from glyphoxa.world.graph import Neighbourhood

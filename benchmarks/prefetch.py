@@ -24,15 +24,16 @@ from benchmarks.recall_world import LoadedTalk, loaded_talk, place_for
 from benchmarks.runner import percent, percentiles, positive, run, tell
 from glyphoxa.domain.ids import PlayerId
 from glyphoxa.domain.knowledge import learned_from
+from glyphoxa.domain.prompt_budgets import Budgets
+from glyphoxa.domain.tiers import TIER_RULES
 from glyphoxa.language.prompt_quotes import as_said
 from glyphoxa.language.sentences import tokens_of
-from glyphoxa.npc.budget import DEFAULT_RULES
 from glyphoxa.npc.memory_tools import LookUps, NpcMemory
 from glyphoxa.npc.tool_spec import Found
 from glyphoxa.prompt.gather import HotContexts
 from glyphoxa.prompt.known_world import KnownWorld
 from glyphoxa.prompt.prefetch import Prefetch
-from glyphoxa.prompt.prompt import Budgets, HotContext
+from glyphoxa.prompt.prompt import HotContext
 from glyphoxa.recall.recall import RecallSettings
 
 _WORD_MS: Final = 300
@@ -220,7 +221,7 @@ class Table:
 
 async def found_by_tools(memory: NpcMemory, question: str) -> list[str]:
     """Return what a model reads that calls the searches of an NPC's memory with the words of a question."""
-    look_ups = LookUps(memory, "STANDARD", DEFAULT_RULES["STANDARD"])
+    look_ups = LookUps(memory, "STANDARD", TIER_RULES["STANDARD"])
     found = [await look_ups.search_facts(query=question), await look_ups.search_sessions(query=question)]
     return [str(value) for each in found for one in cast(list[Found], each["found"]) for value in one.values()]
 

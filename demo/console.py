@@ -17,7 +17,7 @@ from demo.report import Figures, since_speech_end
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.events import Degraded, MemoryChanged, NpcSpeaks, SceneChanged, TableEvent, TurnFinished
 from glyphoxa.domain.turn import Outcome, TurnRecord
-from glyphoxa.prompt.wording import recalled_line
+from glyphoxa.language.prompt_quotes import recalled_line
 
 BAR_COLUMNS = 34
 MAX_COLUMNS = 100

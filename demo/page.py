@@ -16,7 +16,7 @@ from demo.recordings import pcm16, resample, samples_of
 from demo.report import Figures, line_of
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.turn import Outcome, Stage, TurnRecord
-from glyphoxa.prompt.wording import recalled_line
+from glyphoxa.language.prompt_quotes import recalled_line
 
 TEMPLATE = Path(__file__).with_name("report.html")
 MAX_SOUND_BYTES = 10 * 1024 * 1024

@@ -20,7 +20,7 @@ from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.knowledge import learned_from
 from glyphoxa.domain.turn import Outcome, Stage, TurnRecord
-from glyphoxa.prompt.wording import recalled_line
+from glyphoxa.language.prompt_quotes import recalled_line
 
 BEFORE_MS, AFTER_MS = 600, 1_500
 """Tolerance: a detector may start speech a little early, and a part after a pause may start a little late."""

@@ -28,7 +28,7 @@ from glyphoxa.app.table import state_of, table_context
 from glyphoxa.chronicle.atoms import place_of
 from glyphoxa.chronicle.ports import said_in
 from glyphoxa.chronicle.rules_extractor import names_of
-from glyphoxa.chronicle.summaries import TOKENS, LineSelection, heard_by
+from glyphoxa.chronicle.summaries import LineSelection, heard_by
 from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance
 from glyphoxa.chronicle.timeline import EventNode
 from glyphoxa.config.campaign_edit import AtomicFile, additions, insert_all, stamp_of
@@ -46,10 +46,12 @@ from glyphoxa.dm.turns import TurnDesk
 from glyphoxa.dm.wrap_up import MOST_LINES, FactProposal, LineDecision, WrapUp, chosen
 from glyphoxa.domain.calendar import CampaignTimes
 from glyphoxa.domain.campaign import Campaign, Exchange, Npc, Player, Scene
+from glyphoxa.domain.defaults import SUMMARY_TOKENS
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, Unavailable, did_you_mean
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SceneId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import DM, HOLDINGS, MEANING, PUBLIC, Fact, Viewer
+from glyphoxa.domain.prompt_budgets import BEHIND_THE_QUESTION
 from glyphoxa.domain.session_state import DM_VIEW, SessionState, View
 from glyphoxa.imports.source_reader import SourceReader
 from glyphoxa.judgement.safety import topics_of
@@ -63,7 +65,7 @@ from glyphoxa.npc.session import enter
 from glyphoxa.npc.table import Table, TableState
 from glyphoxa.prompt.gather import HotContexts
 from glyphoxa.prompt.identity import examples_draft, persona_draft
-from glyphoxa.prompt.prompt import BEHIND_THE_QUESTION, ComposedPrompt, PromptLimits, compose
+from glyphoxa.prompt.prompt import ComposedPrompt, PromptLimits, compose
 from glyphoxa.transcript.journal import SessionMark
 from glyphoxa.transcript.ports import TalkFilter
 from glyphoxa.transcript.sessions import LastSessions, session_of
@@ -664,7 +666,9 @@ class SessionRecaps:
         """Return the utterances of a session that are not retracted. Raises: Unavailable: The database is away."""
         return await said_in(self.log, self.campaign.id, session)
 
-    async def told(self, said: Sequence[NumberedUtterance], audience: Audience, *, tokens: int = TOKENS) -> list[str]:
+    async def told(
+        self, said: Sequence[NumberedUtterance], audience: Audience, *, tokens: int = SUMMARY_TOKENS
+    ) -> list[str]:
         """Return the recap of a session's utterances; see `recap_of`."""
 
         def told() -> list[str]:
@@ -682,7 +686,7 @@ class SessionRecaps:
 
 
 async def recap_of(
-    store: Store, campaign: CampaignId, session: SessionId, audience: Audience, *, tokens: int = TOKENS
+    store: Store, campaign: CampaignId, session: SessionId, audience: Audience, *, tokens: int = SUMMARY_TOKENS
 ) -> Sequence[str]:
     """Return the recap of a session.
 

@@ -30,11 +30,11 @@ from glyphoxa.chronicle.ports import Extractor, TurnJudge
 from glyphoxa.chronicle.rules_extractor import RulesExtractor
 from glyphoxa.chronicle.salience import VECTORS_OF
 from glyphoxa.chronicle.summaries import LlmSummariser
-from glyphoxa.chronicle.talk import CHECK_EVERY
 from glyphoxa.chronicle.timeline import TimelineWriter
 from glyphoxa.config.provider_sections import CompletionSettings, CorrectionSettings
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.campaign import Campaign
+from glyphoxa.domain.defaults import CHECK_EVERY
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.structured import StructuredLlm
@@ -45,6 +45,7 @@ from glyphoxa.names.gazetteer import Gazetteer
 from glyphoxa.names.second_look import TEMPERATURE
 from glyphoxa.names.table_names import NamesOfGraph, TableNames
 from glyphoxa.npc.memory_tools import NpcMemory
+from glyphoxa.npc.reviser import Asking
 from glyphoxa.npc.tool_spec import Found, nothing
 from glyphoxa.npc.toolbox import Toolbox
 from glyphoxa.prompt.when import days_in
@@ -63,7 +64,6 @@ from glyphoxa.providers.building import (
 )
 from glyphoxa.recall.recall import RecallAround
 from glyphoxa.recall.vectors import Embedder
-from glyphoxa.transcript.reviser import Asking
 
 if TYPE_CHECKING:
     from glyphoxa.adapters.local.llama import LlamaServer

@@ -45,13 +45,15 @@ from glyphoxa.domain.events import TableEvent
 from glyphoxa.domain.ids import NpcId, SessionId
 from glyphoxa.domain.knowledge import RecalledSummary
 from glyphoxa.domain.session_state import DM_VIEW, View
+from glyphoxa.domain.tiers import TIER_RULES
 from glyphoxa.domain.turn import LookUp
 from glyphoxa.judgement.safety import topics_of
 from glyphoxa.language.trades import cast_of
 from glyphoxa.npc.actor import NpcActor
-from glyphoxa.npc.budget import DEFAULT_RULES, TierSelector, ToolLatencies
+from glyphoxa.npc.budget import TierSelector, ToolLatencies
 from glyphoxa.npc.memory_tools import NpcMemory
 from glyphoxa.npc.mouth import Listener, Mouth
+from glyphoxa.npc.reviser import Reviser, SecondLook
 from glyphoxa.npc.room import LookedUp, LookUpSlow, Room, room_mailbox
 from glyphoxa.npc.session import DmChannels, TableSession, end_when_deserted
 from glyphoxa.npc.session_state import SessionStateKeeper, StoredSession
@@ -69,7 +71,6 @@ from glyphoxa.prompt.when import SaidWhen
 from glyphoxa.prompt.wording import wording
 from glyphoxa.providers.extras import need
 from glyphoxa.transcript.journal import SessionMark
-from glyphoxa.transcript.reviser import Reviser, SecondLook
 from glyphoxa.transcript.sessions import LastSessions
 from glyphoxa.turns.address import Addressing
 from glyphoxa.turns.barge_in import BargeIn
@@ -528,7 +529,7 @@ class _Wiring:
             method=settings.recall.searches_by,
             safety=self.safety,
             llama=opening.local.llama,
-            deadline_ms=DEFAULT_RULES["DEEP"].ceiling_ms - _REST_OF_A_CALL_MS,
+            deadline_ms=TIER_RULES["DEEP"].ceiling_ms - _REST_OF_A_CALL_MS,
             recent=heard_last,
             world=lambda npc: "\n".join(context.standing(npc)),
         )

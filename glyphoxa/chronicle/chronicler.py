@@ -36,16 +36,9 @@ from glyphoxa.chronicle.ports import (
     TurnJudge,
     Unread,
 )
-from glyphoxa.chronicle.talk import (
-    CHECK_EVERY,
-    LONGEST,
-    Extraction,
-    KnownEntity,
-    NumberedUtterance,
-    SceneTalk,
-    stretches,
-)
+from glyphoxa.chronicle.talk import LONGEST, Extraction, KnownEntity, NumberedUtterance, SceneTalk, stretches
 from glyphoxa.domain.campaign import Findings
+from glyphoxa.domain.defaults import CHECK_EVERY
 from glyphoxa.domain.errors import GlyphoxaError, Unavailable
 from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
 from glyphoxa.domain.judgement import Mode

@@ -28,6 +28,7 @@ from glyphoxa.chronicle.statements import (
 )
 from glyphoxa.chronicle.talk import NumberedUtterance, tellable
 from glyphoxa.domain.campaign import Campaign
+from glyphoxa.domain.defaults import SUMMARY_TOKENS
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import NpcId, SessionId, UtteranceId
@@ -40,9 +41,6 @@ from glyphoxa.language.prompt_quotes import in_one_line, quoted
 from glyphoxa.language.sentences import RoomLeft, characters_in, shortened
 from glyphoxa.language.text import Text
 from glyphoxa.names.gazetteer import Gazetteer
-
-TOKENS: Final = 200
-"""Length of a summary."""
 
 
 class Summariser(Protocol):
@@ -100,7 +98,7 @@ class LineSelection:
 
     language: str
     names: Callable[[], Gazetteer | None] = lambda: None
-    tokens: int = TOKENS
+    tokens: int = SUMMARY_TOKENS
 
     def select(
         self, said: Sequence[Utterance], *, before: Sequence[SummarySentence] = (), own: NpcId | None = None

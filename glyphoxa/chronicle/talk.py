@@ -84,8 +84,6 @@ LONGEST: Final = 40
 """Maximum utterances of a stretch: one model prompt, and the part read again if a worker dies."""
 BEFORE: Final = 20
 """Utterances before a stretch. The judge compares with all of them; the nearest resolve pronouns."""
-CHECK_EVERY: Final = 20
-"""Utterances after which the backstop judges them again."""
 BREAK_MS: Final = 10 * 60_000
 """A longer silence is a break or a new scene."""
 

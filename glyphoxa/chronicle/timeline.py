@@ -22,9 +22,10 @@ from typing import Final, Protocol
 from glyphoxa.chronicle.atoms import place_of
 from glyphoxa.chronicle.ports import ChronicleLog, said_in
 from glyphoxa.chronicle.rules_extractor import names_of
-from glyphoxa.chronicle.summaries import TOKENS, Summariser, Teller, Told
+from glyphoxa.chronicle.summaries import Summariser, Teller, Told
 from glyphoxa.chronicle.talk import LONGEST, NumberedUtterance, stretches
 from glyphoxa.domain.campaign import Campaign
+from glyphoxa.domain.defaults import SUMMARY_TOKENS
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId
@@ -376,7 +377,7 @@ class _Pass:
         node, said = episode_of(session), await self._said_in(session)
         if node in self.stored.decided:
             return None
-        told = await replace(self.teller, tokens=TOKENS).tell(said)
+        told = await replace(self.teller, tokens=SUMMARY_TOKENS).tell(said)
         texts = {npc: " ".join(one.text for one in sentences) for npc, sentences in told.items()}
         known = self.stored.sessions.get(node, ())
         if texts == {knower.npc: fact.claim.content for fact in known for knower in fact.visibility.knowers}:

@@ -54,6 +54,7 @@ from glyphoxa.domain.calendar import StoryCalendar
 from glyphoxa.domain.campaign import BIDIRECTIONAL_RELATIONS, Campaign
 from glyphoxa.domain.errors import InvalidInput, counted
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId
+from glyphoxa.domain.prompt_budgets import STANDING_TOKENS
 from glyphoxa.language.facts import moment
 from glyphoxa.language.relations import RelationWords
 from glyphoxa.language.sentences import tokens_of
@@ -63,7 +64,7 @@ from glyphoxa.prompt.gather import HotContexts
 from glyphoxa.prompt.identity import beginning_of
 from glyphoxa.prompt.known_world import KnownWorld
 from glyphoxa.prompt.prefetch import Prefetch
-from glyphoxa.prompt.prompt import STANDING_TOKENS, Message, Prompt, with_hot_context
+from glyphoxa.prompt.prompt import Message, Prompt, with_hot_context
 from glyphoxa.recall.table_calendar import STILL_PLAYED_MS
 from glyphoxa.transcript.sessions import BETWEEN, KeptTimes, LastSessions
 from glyphoxa.world.state import WorldState

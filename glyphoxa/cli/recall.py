@@ -26,12 +26,12 @@ from glyphoxa.domain.knowledge import Recalled, RecalledFact, RecalledUtterance
 from glyphoxa.domain.turn import Rejected
 from glyphoxa.judgement.safety import topics_of
 from glyphoxa.language.facts import moment
+from glyphoxa.language.prompt_quotes import recalled_line
 from glyphoxa.memory_graph.settings import RecallMethod
 from glyphoxa.prompt.gather import HotContexts
 from glyphoxa.prompt.known_world import KnownWorld
 from glyphoxa.prompt.prefetch import Prefetch
 from glyphoxa.prompt.select import IN_EVERY_PROMPT
-from glyphoxa.prompt.wording import recalled_line
 from glyphoxa.recall.recall import RecallAround, RecallResult, RecallSettings
 from glyphoxa.recall.time_reader import MOST_CHARACTERS
 from glyphoxa.recall.vectors import LONGEST_MS

@@ -11,7 +11,6 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from glyphoxa.chronicle.summaries import TOKENS
 from glyphoxa.cli.render import show_events, show_fact, show_facts, show_lines, show_rows
 from glyphoxa.cli.scope import (
     CAMPAIGN,
@@ -38,6 +37,7 @@ from glyphoxa.dm.sessions import short as short_utterance
 from glyphoxa.dm.timeline import beginning_of
 from glyphoxa.dm.wording import plain, printable
 from glyphoxa.domain.campaign import Campaign, Player
+from glyphoxa.domain.defaults import SUMMARY_TOKENS
 from glyphoxa.domain.errors import InvalidInput, NotFound, counted, did_you_mean
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import PlayerId, SceneId, SessionId, plain_name
@@ -396,9 +396,9 @@ _SUMMED_UP = Verb(run_in_scope, common=CAMPAIGN, of=VERB)
     argument(
         "--tokens",
         type=int,
-        default=TOKENS,
+        default=SUMMARY_TOKENS,
         metavar="N",
-        help=f"its length at most, in tokens; about 4 tokens are 3 words; default {TOKENS}",
+        help=f"its length at most, in tokens; about 4 tokens are 3 words; default {SUMMARY_TOKENS}",
     ),
     argument("--markdown", help="as Markdown, with the date and the days of the story"),
     argument("-o", dest="file", type=Path, metavar="FILE", help="write it to this file; it must not exist"),

@@ -13,10 +13,11 @@ from typing import Annotated, Final, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
 from glyphoxa.config.located_yaml import SENTENCE_ENDS, LocatedYaml, Wrong, YamlPath, short, written_as
-from glyphoxa.domain.calendar import MAX_DAYS, StoryCalendar, name_words
+from glyphoxa.domain.calendar import MAX_DAYS, StoryCalendar, name_words, read_zone
 from glyphoxa.domain.campaign import (
     BIDIRECTIONAL_RELATIONS,
     DEFAULT_PRIORITY,
+    SLOT_RULES,
     BudgetTier,
     Engine,
     Entity,
@@ -27,16 +28,14 @@ from glyphoxa.domain.campaign import (
 )
 from glyphoxa.domain.errors import InvalidInput, nearest
 from glyphoxa.domain.ids import plain_name
+from glyphoxa.domain.prompt_budgets import PERSONA_TOKENS
 from glyphoxa.domain.turn import Asked, Character
 from glyphoxa.judgement.reply import ReplyCheck
 from glyphoxa.judgement.safety import SafetyTopics
 from glyphoxa.language.lexicon import primary_language
+from glyphoxa.language.prompt_quotes import SAYS
 from glyphoxa.language.relations import RelationWords, spelled_types
 from glyphoxa.language.sentences import characters_in
-from glyphoxa.prompt.prompt import PERSONA_TOKENS
-from glyphoxa.prompt.wording import SAYS
-from glyphoxa.recall.table_calendar import read_zone
-from glyphoxa.world.state import DEFAULT_RULES
 
 
 def _one_line(name: str) -> str:
@@ -411,7 +410,7 @@ def filled_twice(source: LocatedYaml, document: CampaignDocument, words: Relatio
     first: dict[tuple[str, str], int] = {}
     for i, block in enumerate(document.relationships):
         kind = words.spelled(block.type)
-        rule = document.slots.get(kind) or DEFAULT_RULES.get(kind)
+        rule = document.slots.get(kind) or SLOT_RULES.get(kind)
         if rule not in ("functional", "functional_object"):
             continue
         end, many = (block.source, "target") if rule == "functional" else (block.target, "source")

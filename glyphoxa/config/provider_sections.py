@@ -10,9 +10,8 @@ from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 from glyphoxa.config.located_yaml import Wrong
 from glyphoxa.config.sections import NameOf, ProviderSettings, Section, from_folder
 from glyphoxa.domain.errors import did_you_mean
-from glyphoxa.domain.heard import UNSURE
+from glyphoxa.domain.heard import LONGEST_CODE, UNSURE, PhoneticCode, Similarity
 from glyphoxa.memory_graph.settings import MemoryGraphSettings, RecallMethod
-from glyphoxa.names.sound import LONGEST_CODE, Code, Measure
 from glyphoxa.providers.building import EMBEDDINGS, LLM, NONE, RECALL, STT, TTS, find, missing_settings, runs_here
 from glyphoxa.providers.chat_dialect import Habits, Reasoning, Roles
 from glyphoxa.providers.chat_models import is_a_path, wrong_gguf_name
@@ -233,9 +232,9 @@ class CorrectionSettings(Section):
     caution: Annotated[float, Field(ge=-5.0, le=5.0)] = 0.0
     phonetic_threshold: Annotated[float, Field(ge=0.0, le=1.0)] = 0.70
     fuzzy_threshold: Annotated[float, Field(ge=0.0, le=1.0)] = 0.85
-    code: Code = "double_metaphone"
+    code: PhoneticCode = "double_metaphone"
     code_length: Annotated[int, Field(ge=1, le=LONGEST_CODE)] = 4
-    similarity: Measure = "jaro_winkler"
+    similarity: Similarity = "jaro_winkler"
     low_confidence: Annotated[float, Field(ge=0.0, le=1.0)] = UNSURE
     llm: SecondLookSettings = SecondLookSettings()
 

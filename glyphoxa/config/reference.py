@@ -18,7 +18,7 @@ from pydantic import BaseModel
 from glyphoxa.config.located_yaml import model_in
 from glyphoxa.config.sections import NameOf
 from glyphoxa.config.settings import Settings
-from glyphoxa.prompt.prompt import BUDGETS
+from glyphoxa.domain.prompt_budgets import BUDGETS
 from glyphoxa.providers.chat_models import PROFILES
 from glyphoxa.providers.rows import ROWS, Provider
 

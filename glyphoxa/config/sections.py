@@ -18,13 +18,12 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic_core import CoreSchema, core_schema
 
 from glyphoxa.config.located_yaml import Wrong, short, written_as
+from glyphoxa.domain.defaults import BARGE_IN_MS, GAP_MS
 from glyphoxa.domain.dsn import Dsn
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.prompt.prompt import Position, Role
+from glyphoxa.domain.prompt_budgets import Position, Role
 from glyphoxa.providers.building import NONE, names
 from glyphoxa.providers.rows import Kind
-from glyphoxa.turns.barge_in import AFTER_MS
-from glyphoxa.turns.effects import GAP_MS
 
 
 class Section(BaseModel):
@@ -155,7 +154,7 @@ class TurnsSettings(Section):
     reply_deadline_ms: Annotated[int, Field(ge=500, le=120_000)] = 15_000
     filler_after_ms: Annotated[int, Field(ge=0, le=10_000)] | None = None
     gap_ms: Annotated[int, Field(ge=0, le=2000)] = GAP_MS
-    barge_in_ms: Annotated[int, Field(ge=0, le=2000)] = AFTER_MS
+    barge_in_ms: Annotated[int, Field(ge=0, le=2000)] = BARGE_IN_MS
     npc_to_npc: Annotated[int, Field(ge=0, le=10)] = 0
 
     def contradictions(self) -> Wrong:

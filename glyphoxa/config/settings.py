@@ -15,8 +15,6 @@ from typing import Annotated, Any, Literal
 import platformdirs
 from pydantic import BeforeValidator, Field
 
-from glyphoxa.chronicle.summaries import TOKENS
-from glyphoxa.chronicle.talk import CHECK_EVERY
 from glyphoxa.config.located_yaml import InvalidFile, Wrong, read_yaml, validate
 from glyphoxa.config.provider_sections import (
     ChronicleSettings,
@@ -44,9 +42,9 @@ from glyphoxa.config.sections import (
     wrong_engine,
 )
 from glyphoxa.domain.campaign import BudgetTier
+from glyphoxa.domain.defaults import CHECK_EVERY, CHECK_MINUTES, SUMMARY_TOKENS
 from glyphoxa.domain.knowledge import AUTO_ACCEPT
-from glyphoxa.npc.budget import DEFAULT_RULES, MemoryTool, TierRule
-from glyphoxa.prompt.prompt import (
+from glyphoxa.domain.prompt_budgets import (
     BEFORE_THE_TALK,
     BEHIND_THE_QUESTION,
     BUDGETS,
@@ -54,6 +52,7 @@ from glyphoxa.prompt.prompt import (
     Budgets,
     Placement,
 )
+from glyphoxa.domain.tiers import TIER_RULES, MemoryTool, TierRule
 from glyphoxa.providers.building import (
     CHRONICLE,
     CURATOR,
@@ -70,7 +69,6 @@ from glyphoxa.providers.building import (
     runs_here,
 )
 from glyphoxa.providers.chat_models import Profile
-from glyphoxa.transcript.delivery import CHECK_MINUTES
 
 LogLevel = Literal["TRACE", "DEBUG", "INFO", "WARNING", "ERROR"]
 
@@ -135,15 +133,15 @@ class TiersSettings(Section):
 
     deep_words: tuple[str, ...] = ()
     standard_words: tuple[str, ...] = ()
-    fast_tools: tuple[MemoryTool, ...] = DEFAULT_RULES["FAST"].tools
-    standard_tools: tuple[MemoryTool, ...] = DEFAULT_RULES["STANDARD"].tools
-    deep_tools: tuple[MemoryTool, ...] = DEFAULT_RULES["DEEP"].tools
+    fast_tools: tuple[MemoryTool, ...] = TIER_RULES["FAST"].tools
+    standard_tools: tuple[MemoryTool, ...] = TIER_RULES["STANDARD"].tools
+    deep_tools: tuple[MemoryTool, ...] = TIER_RULES["DEEP"].tools
 
     @property
     def rules(self) -> Mapping[BudgetTier, TierRule]:
         """Return the limits of each tier, with its tools as set."""
         tools = {"FAST": self.fast_tools, "STANDARD": self.standard_tools, "DEEP": self.deep_tools}
-        return {tier: replace(rule, tools=tools[tier]) for tier, rule in DEFAULT_RULES.items()}
+        return {tier: replace(rule, tools=tools[tier]) for tier, rule in TIER_RULES.items()}
 
 
 class ModelsSettings(Section):
@@ -260,7 +258,7 @@ class Settings(Section):
         context, profile = self.context, self.profile
         told = {name: getattr(context, name) for name in BUDGETS}
         budgets = {name: getattr(profile, name) if set_to is None else set_to for name, set_to in told.items()}
-        at_most = min(TOKENS, budgets["history_tokens"] // 4)
+        at_most = min(SUMMARY_TOKENS, budgets["history_tokens"] // 4)
         return Budgets(
             **budgets,
             summary_tokens=at_most if context.summary_tokens is None else context.summary_tokens,

@@ -15,7 +15,15 @@ from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Any, Final, TypeVar
 
-from glyphoxa.domain.campaign import BIDIRECTIONAL_RELATIONS, Campaign, Entity, Relationship, Secret, SlotRule
+from glyphoxa.domain.campaign import (
+    BIDIRECTIONAL_RELATIONS,
+    SLOT_RULES,
+    Campaign,
+    Entity,
+    Relationship,
+    Secret,
+    SlotRule,
+)
 from glyphoxa.domain.errors import nearest
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.knowledge import PUBLIC, Claim, Fact, Origin, Provenance, Visibility, visibility_of
@@ -32,7 +40,7 @@ from glyphoxa.world.entity_events import (
 from glyphoxa.world.events import Cause, Event, WorldEvent, apply
 from glyphoxa.world.fact_events import FactRejected, FactReplaced, FactScoped, FactStated
 from glyphoxa.world.file_claims import OFFERED, Guards, Loading, claims_of
-from glyphoxa.world.state import DEFAULT_RULES, WorldState, rule_of
+from glyphoxa.world.state import WorldState, rule_of
 
 
 def _guards(previous: Campaign, new: Campaign, world: WorldState) -> tuple[Guards, Guards]:
@@ -330,7 +338,7 @@ class EntityComparison:
                 )
         related = {relation.type for relation in (*self.previous.relationships, *self.new.relationships)}
         for predicate in before.keys() - now.keys():
-            default = DEFAULT_RULES.get(predicate, "many" if predicate in related else "one")
+            default = SLOT_RULES.get(predicate, "many" if predicate in related else "one")
             if held.get(predicate, default) != default:
                 self.found.made.append(SlotDeclared(predicate, default))
             self.found.removed.append(f"the slot rule of {in_words(predicate)!r}")

@@ -28,7 +28,7 @@ from glyphoxa.domain.knowledge import (
 from glyphoxa.domain.turn import AssembledPrompt, Fault, LookUp, Outcome, Stage, TurnRecord
 from glyphoxa.language.facts import ended_in_words, moment, place, reason_in_words, validity_in_words
 from glyphoxa.language.facts import short as short_fact
-from glyphoxa.prompt.wording import recalled_line
+from glyphoxa.language.prompt_quotes import recalled_line
 
 LAST: Final = "last"
 _MAX_LISTED: Final = 10

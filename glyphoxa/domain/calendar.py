@@ -7,8 +7,10 @@ each other without gaps, so a festival between two months is a month of one day.
 from __future__ import annotations
 
 import re
+import zoneinfo
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, tzinfo
 from typing import Final
 
 from glyphoxa.domain.errors import InvalidInput, did_you_mean
@@ -240,3 +242,30 @@ def name_words(name: str) -> tuple[str, ...]:
 
 def _words(text: str) -> list[str]:
     return _WORD.findall(text.casefold())
+
+
+# The clock of a table.
+
+Zone = tzinfo | None
+"""A zone for `datetime`. None: the machine's zone, as its C library has it, with daylight saving."""
+
+
+def read_zone(name: str) -> Zone:
+    """
+    Args:
+        name: Such as "Europe/Berlin"; "" for the machine's.
+
+    Raises:
+        InvalidInput: This machine knows no zone of that name.
+    """
+    if not name:
+        return None
+    if name == "UTC":
+        return UTC  # also without time zone data
+    try:
+        return zoneinfo.ZoneInfo(name)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        known = zoneinfo.available_timezones()
+    if not known:
+        raise InvalidInput(f"time zone {name!r}: this machine has no time zone data; pip install tzdata brings it")
+    raise InvalidInput(f"unknown time zone {name!r}, {did_you_mean(name, known)} (IANA names, such as Europe/Berlin)")

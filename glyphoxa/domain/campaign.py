@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypeVar
+from typing import Final, Literal, TypeVar
 
 from glyphoxa.domain.calendar import StoryCalendar
 from glyphoxa.domain.errors import NotFound, did_you_mean
@@ -20,8 +20,6 @@ BIDIRECTIONAL_RELATIONS = frozenset({"ALLIED_WITH", "HOSTILE_TO"})
 Engine = str
 """`cascaded`, `s2s`, or the name of another installed or configured pipeline."""
 BudgetTier = Literal["FAST", "STANDARD", "DEEP"]
-SlotRule = Literal["many", "one", "functional", "functional_object"]
-"""How many facts of a predicate may hold at a time: see `glyphoxa.world.state`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,3 +272,42 @@ class Campaign:
                 return thing
         hint = did_you_mean(wanted, (thing.id for thing in things))
         raise NotFound(f"no {what} {wanted!r} in campaign {self.id!r}: {hint}")
+
+
+# How many facts of one predicate may hold at a time, and what disagrees with what.
+#
+#     many               any number: KNOWS, PARTICIPATED_IN
+#     one                one value per subject; another one conflicts and needs the DM: most attributes
+#     functional         one object per subject; a later one supersedes the earlier one: LOCATED_AT
+#     functional_object  one subject per object; likewise: OWNS (a sword has one owner)
+#
+# Only declared functional slots supersede. Retiring facts more freely destroys true ones: a user of another system
+# found 41 % of 3,950 facts retired, most of those audited wrongly.
+
+
+SlotRule = Literal["many", "one", "functional", "functional_object"]
+SLOT_RULES: Final[Mapping[str, SlotRule]] = {
+    "LOCATED_AT": "functional",
+    "OWNS": "functional_object",
+    "alive": "functional",
+    "status": "functional",
+    "emotional_state": "functional",
+    "secret": "many",
+    "note": "many",
+    "rumour": "many",
+    "trait": "many",
+    "promise": "many",
+    "decision": "many",
+    "plan": "many",
+    "wish": "many",
+    "discovery": "many",
+    "gave": "many",
+    "took": "many",
+    "bought": "many",
+    "sold": "many",
+    "lost": "many",
+    "price": "many",
+    "past": "many",
+    "denied": "many",
+    "summary": "many",
+}

@@ -138,3 +138,11 @@ COMMANDS: Final[Mapping[str, type[SessionCommand]]] = {
     "show": ShowControls,
 }
 """The commands by the names under which a DM gives them."""
+
+
+@dataclass(frozen=True, slots=True)
+class PendingCommand:
+    """A command that this table has taken."""
+
+    id: str
+    told: Mapping[str, object]

@@ -12,6 +12,11 @@ CorrectionStage = Literal["phonetic", "learned", "llm"]
 
 UNSURE = 0.5
 """Below this confidence, a recogniser was not sure of a word."""
+PhoneticCode = Literal["double_metaphone", "soundex", "nysiis", "match_rating"]
+LONGEST_CODE = 32
+"""Letters of a phonetic code."""
+Similarity = Literal["jaro_winkler", "jaro", "damerau_levenshtein", "levenshtein", "smith_waterman"]
+"""How the similarity of two spellings is measured."""
 
 
 @dataclass(frozen=True, slots=True)

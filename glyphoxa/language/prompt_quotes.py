@@ -11,6 +11,7 @@ import re
 from functools import lru_cache
 from typing import Final
 
+from glyphoxa.domain.knowledge import Recalled, RecalledFact, RecalledUtterance
 from glyphoxa.language.lexicon import lexicon
 
 _COLONS: Final = ":：﹕︓꞉∶ː"
@@ -22,6 +23,9 @@ _SECTION: Final = _WORDS.compile(rf"\b({{sections}})(\s*)[{_COLONS}]", flags=re.
 _SPEAKER: Final = _WORDS.compile(
     rf"\b({{says}}(?: {{says_to}} [^{_COLONS}]{{1,40}})?)(\s*)[{_COLONS}]", flags=re.IGNORECASE
 )
+
+SAYS: Final = re.compile(r"\s*[^\W_][\w'’. -]{0,40} says(?: to [^:\n]{1,40})?:\s*")
+"""The speaker before a line of the transcript."""
 
 
 def in_one_line(text: str) -> str:
@@ -79,3 +83,19 @@ def as_fact(text: str) -> str:
     'The king is dead. Mira says, Ride!'
     """
     return _SPEAKER.sub(r"\1,", as_told(text))
+
+
+def recalled_line(one: Recalled) -> str:
+    """Return a recalled item as one line, also for a DM or a tool."""
+    who = speaker_part(one)
+    if who:
+        return f"{who}{as_said(one.text)}"
+    return as_fact(one.text) if isinstance(one, RecalledFact) else as_told(one.text)
+
+
+def speaker_part(one: Recalled) -> str:
+    """Return the speaker's part of the line; empty for an item without one."""
+    if isinstance(one, RecalledUtterance) and one.speaker_name:
+        when = f" ({one.when})" if one.when else ""
+        return f"{'You' if one.is_own else as_label(one.speaker_name)} said{when}: "
+    return ""

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from glyphoxa.actors.clock import now_ms
 from glyphoxa.actors.model_asker import ModelAsker
+from glyphoxa.domain.calendar import Zone
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.ids import CampaignId, FactId, NpcId
 from glyphoxa.domain.knowledge import (
@@ -33,16 +34,15 @@ from glyphoxa.domain.knowledge import (
     lines_of,
 )
 from glyphoxa.language.facts import spoken, why_known
+from glyphoxa.language.prompt_quotes import recalled_line
 from glyphoxa.language.relations import IN_ENGLISH, RelationWords
 from glyphoxa.memory_graph.graph import Link, TalkGraph, graph_of_view
 from glyphoxa.memory_graph.methods import LANGUAGE_MODEL, RERANK, GraphRecall, Reranker
 from glyphoxa.memory_graph.pipeline import GraphQuestion, Recollection
 from glyphoxa.memory_graph.settings import MemoryGraphSettings
-from glyphoxa.prompt.wording import recalled_line
 from glyphoxa.recall.ranking import Ranked
 from glyphoxa.recall.recall import NOTHING_ASKED, Recall, RecallResult
 from glyphoxa.recall.signals import by_words, rarity, rarity_of_unsaid
-from glyphoxa.recall.table_calendar import Zone
 from glyphoxa.recall.world import WorldSnapshot
 from glyphoxa.transcript.ports import TalkQuery
 

@@ -16,12 +16,12 @@ from typing import Final
 
 from rapidfuzz.distance import DamerauLevenshtein, Jaro, JaroWinkler, Levenshtein
 
-from glyphoxa.domain.heard import HeardWord
+from glyphoxa.domain.heard import HeardWord, PhoneticCode, Similarity
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.language.words import Word
 from glyphoxa.names.corrector import Corrector, Match
 from glyphoxa.names.gazetteer import Gazetteer, Name
-from glyphoxa.names.sound import Code, Measure, coder_of
+from glyphoxa.names.sound import coder_of
 
 
 def smith_waterman(one: str, other: str) -> float:
@@ -42,7 +42,7 @@ def smith_waterman(one: str, other: str) -> float:
     return max(map(max, rows)) / max(1, min(len(one), len(other)))
 
 
-_SIMILARITIES: Final[Mapping[Measure, Callable[[str, str], float]]] = {
+_SIMILARITIES: Final[Mapping[Similarity, Callable[[str, str], float]]] = {
     "jaro_winkler": JaroWinkler.similarity,
     "jaro": Jaro.similarity,
     "damerau_levenshtein": DamerauLevenshtein.normalized_similarity,
@@ -64,9 +64,9 @@ class Rule:
 
     phonetic_threshold: float = 0.70
     fuzzy_threshold: float = 0.85
-    code: Code = "double_metaphone"
+    code: PhoneticCode = "double_metaphone"
     code_length: int = 4
-    similarity: Measure = "jaro_winkler"
+    similarity: Similarity = "jaro_winkler"
 
 
 AS_DESIGNED: Final = Rule()

@@ -15,11 +15,11 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from string import ascii_lowercase
-from typing import Literal
 
 from jellyfish import match_rating_codex, nysiis, soundex
 from metaphone import doublemetaphone
 
+from glyphoxa.domain.heard import LONGEST_CODE, PhoneticCode
 from glyphoxa.language.lexicon import primary_language
 
 # Phonetic codes: words that sound alike get the same short code.
@@ -28,15 +28,10 @@ from glyphoxa.language.lexicon import primary_language
 # "elder" and "Eldrinax" would be equal (ALTR); in full, "eldernacks" and "eldrinax" are (ALTRNKS).
 
 
-LONGEST_CODE = 32
 _metaphone = lru_cache(8192)(doublemetaphone)  # a partial transcript repeats the words of the one before it
 
 Coder = Callable[[str], tuple[str, ...]]
 """Lower-case letters without spaces or accents, to one or two codes; none for unknown letters."""
-
-Code = Literal["double_metaphone", "soundex", "nysiis", "match_rating"]
-Measure = Literal["jaro_winkler", "jaro", "damerau_levenshtein", "levenshtein", "smith_waterman"]
-"""How the similarity of two spellings is measured."""
 
 
 def coder_for(language: str) -> Coder:
@@ -50,7 +45,7 @@ def coder_for(language: str) -> Coder:
             return lambda word: ()
 
 
-def coder_of(code: Code, *, length: int = LONGEST_CODE) -> Coder:
+def coder_of(code: PhoneticCode, *, length: int = LONGEST_CODE) -> Coder:
     """The coder of a phonetic code for English, cut at `length` letters. A Soundex never has more than four.
 
     Raises:

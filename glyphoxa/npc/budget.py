@@ -13,57 +13,19 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from statistics import median
-from typing import Final, Literal, TypeAlias
+from typing import Final
 
 from glyphoxa.domain.campaign import BudgetTier
+from glyphoxa.domain.tiers import TIER_RULES, lower_tier
 from glyphoxa.domain.turn import TierChoice
 from glyphoxa.language.lexicon import any_of, lexicon
-
-TIERS: tuple[BudgetTier, ...] = ("FAST", "STANDARD", "DEEP")
-
-MemoryTool: TypeAlias = Literal[
-    "memory.query_entities", "memory.search_sessions", "memory.get_session_summary", "memory.search_facts"
-]
-QUERY_ENTITIES: Final = "memory.query_entities"
-SEARCH_SESSIONS: Final = "memory.search_sessions"
-GET_SESSION_SUMMARY: Final = "memory.get_session_summary"
-SEARCH_FACTS: Final = "memory.search_facts"
 
 _DEEP_GAP_MS: Final = 30_000
 """Minimum time between two DEEP turns."""
 _BUSY_QUEUE: Final = 3
 """From this many waiting turns on, all answers are brief."""
-
-MEMORY_TOOLS: Final[tuple[MemoryTool, ...]] = (QUERY_ENTITIES, SEARCH_SESSIONS, GET_SESSION_SUMMARY, SEARCH_FACTS)
-
-
-@dataclass(frozen=True, slots=True)
-class TierRule:
-    """The limits of a tier.
-
-    Attributes:
-        ceiling_ms: Limit for a tool call. Parallel calls take as long as the longest, not the sum.
-        tools: The declared tools of memory.
-        can_search_around: Whether talk may also be searched around an entity.
-    """
-
-    ceiling_ms: int
-    tools: tuple[MemoryTool, ...]
-    can_search_around: bool = False
-
-
-DEFAULT_RULES: Mapping[BudgetTier, TierRule] = {
-    "FAST": TierRule(500, (QUERY_ENTITIES,)),
-    "STANDARD": TierRule(1_500, MEMORY_TOOLS),
-    "DEEP": TierRule(4_000, MEMORY_TOOLS, can_search_around=True),
-}
-
-
-def lower_tier(one: BudgetTier, other: BudgetTier) -> BudgetTier:
-    return min(one, other, key=TIERS.index)
 
 
 class TierSelector:
@@ -94,7 +56,7 @@ class TierSelector:
         tier = lower_tier(wanted, self._npc_tier)
         if tier != wanted:
             reason = f"{reason}; limited by this NPC's tier"
-        return TierChoice(tier, reason, DEFAULT_RULES[tier].ceiling_ms, wanted)
+        return TierChoice(tier, reason, TIER_RULES[tier].ceiling_ms, wanted)
 
     def took(self, choice: TierChoice, *, at_ms: int) -> None:
         """Record that a turn of this tier was committed."""

@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from loguru import logger
@@ -20,7 +19,7 @@ from pydantic import TypeAdapter
 from glyphoxa.actors.deadline import done_within
 from glyphoxa.actors.supervisor import follow
 from glyphoxa.chronicle.consent import SpokenRequests
-from glyphoxa.domain.commands import SessionCommand
+from glyphoxa.domain.commands import PendingCommand, SessionCommand
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
 from glyphoxa.domain.events import TableEvent, UtteranceKept, UtteranceRetracted, UtteranceRevised
 from glyphoxa.domain.heard import Utterance
@@ -101,14 +100,6 @@ def _restored(kept: Mapping[str, Any], npcs: Mapping[NpcId, str]) -> DmControls:
     controls.directions = {npc: each for npc, each in controls.directions.items() if npc in npcs}
     controls.puppets = {player: npc for player, npc in controls.puppets.items() if npc in npcs}
     return controls
-
-
-@dataclass(frozen=True, slots=True)
-class PendingCommand:
-    """A command that this table has taken."""
-
-    id: str
-    told: Mapping[str, object]
 
 
 class CommandInbox(ControlsStore, Protocol):

@@ -16,15 +16,15 @@ from glyphoxa.domain.campaign import BudgetTier, Entity
 from glyphoxa.domain.errors import MAX_LISTED, InvalidInput, Unavailable, did_you_mean, nearest
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import Between, Fact, Recalled, RecalledFact, RecalledUtterance
+from glyphoxa.domain.tiers import GET_SESSION_SUMMARY, QUERY_ENTITIES, SEARCH_FACTS, SEARCH_SESSIONS, TierRule
 from glyphoxa.judgement.safety import SafetyTopics
 from glyphoxa.language.asking import looks_for_own_words
 from glyphoxa.language.facts import why_known
 from glyphoxa.language.lexicon import texts
+from glyphoxa.language.prompt_quotes import recalled_line
 from glyphoxa.language.relations import IN_ENGLISH, RelationWords, in_words
-from glyphoxa.npc.budget import GET_SESSION_SUMMARY, QUERY_ENTITIES, SEARCH_FACTS, SEARCH_SESSIONS, TierRule
 from glyphoxa.npc.tool_spec import CallableTool, Found, Tools, ToolSpec, moment, nothing, tool
 from glyphoxa.prompt.select import told_sentence
-from glyphoxa.prompt.wording import recalled_line
 from glyphoxa.recall.facts import asked_predicates, is_secret
 from glyphoxa.recall.recall import Recall
 from glyphoxa.recall.world import World, WorldMemory

@@ -34,6 +34,7 @@ from glyphoxa.names.table_names import TableNames
 from glyphoxa.npc.actor import NpcActor
 from glyphoxa.npc.dm_channel import CommandInbox, Revisions, StoredControls, follow_commands
 from glyphoxa.npc.readiness import Preparation
+from glyphoxa.npc.reviser import Reviser
 from glyphoxa.npc.room import End, Leave, Move, Obey, Room
 from glyphoxa.npc.session_state import SessionStateKeeper
 from glyphoxa.npc.table import AudioSink, Covered, Ear, EarListener, Seat, TableState, TypedLines
@@ -41,7 +42,6 @@ from glyphoxa.prompt.gather import HotContexts
 from glyphoxa.prompt.identity import beginning_of
 from glyphoxa.transcript.journal import Journal
 from glyphoxa.transcript.ports import Decided
-from glyphoxa.transcript.reviser import Reviser
 
 WRITE_DOWN_MS = 5_000
 SECOND_LOOK_MS = 5_000

@@ -17,8 +17,9 @@ from loguru import logger
 
 from glyphoxa.domain.campaign import BudgetTier
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, Unavailable, did_you_mean
+from glyphoxa.domain.tiers import MEMORY_TOOLS, TIER_RULES, TierRule, lower_tier
 from glyphoxa.domain.turn import LookUp
-from glyphoxa.npc.budget import DEFAULT_RULES, MEMORY_TOOLS, TierRule, ToolLatencies, lower_tier
+from glyphoxa.npc.budget import ToolLatencies
 from glyphoxa.npc.memory_tools import NpcMemory, tools_of_tier
 from glyphoxa.npc.tool_spec import CallableTool, Found, ToolSpec, noted, nothing
 
@@ -44,7 +45,7 @@ class Toolbox:
     outside: Sequence[CallableTool] = ()
     _: KW_ONLY
     tier: BudgetTier
-    rules: Mapping[BudgetTier, TierRule] = field(default_factory=lambda: DEFAULT_RULES)
+    rules: Mapping[BudgetTier, TierRule] = field(default_factory=lambda: TIER_RULES)
     tell: Callable[[LookUp], None] = lambda _: None
     tell_slow: Callable[[], None] = lambda: None
     latencies: ToolLatencies = field(default_factory=ToolLatencies)

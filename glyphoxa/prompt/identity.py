@@ -12,16 +12,17 @@ from typing import Final, TypeAlias
 from glyphoxa.domain.campaign import Campaign, Exchange, Npc
 from glyphoxa.domain.ids import EntityId, FactId, NpcId
 from glyphoxa.domain.knowledge import HOLDINGS, Fact, RecalledFact
+from glyphoxa.domain.prompt_budgets import PERSONA_TOKENS, Budgets
 from glyphoxa.judgement.safety import topics_of
 from glyphoxa.language.facts import RUMOUR, WHOLE_SENTENCES, as_sentence, is_named_in, spoken
-from glyphoxa.language.prompt_quotes import in_one_line
+from glyphoxa.language.prompt_quotes import SAYS, in_one_line
 from glyphoxa.language.relations import RelationWords, in_words
 from glyphoxa.language.sentences import RoomLeft, characters_in, shortened
 from glyphoxa.language.text import Text
 from glyphoxa.prompt.known_world import KnownWorld
-from glyphoxa.prompt.prompt import PERSONA_TOKENS, Budgets, Message, with_facts, with_kept
+from glyphoxa.prompt.prompt import Message, with_facts, with_kept
 from glyphoxa.prompt.select import OwnSecret, recalled, sentences_of, told_sentence
-from glyphoxa.prompt.wording import OCCUPATIONS, SAYS, said_line, wording
+from glyphoxa.prompt.wording import OCCUPATIONS, said_line, wording
 from glyphoxa.recall.world import World
 from glyphoxa.world.graph import IdentitySnapshot, Known
 

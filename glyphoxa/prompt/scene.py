@@ -25,11 +25,12 @@ from glyphoxa.domain.campaign import Campaign, Entity, Scene
 from glyphoxa.domain.ids import EntityId, FactId, NpcId
 from glyphoxa.domain.knowledge import Fact, RecalledSummary
 from glyphoxa.language.facts import fact_sentence
+from glyphoxa.language.prompt_quotes import recalled_line
 from glyphoxa.language.relations import RelationWords
 from glyphoxa.language.sentences import RoomLeft, characters_in
 from glyphoxa.prompt.identity import KnownSentences
 from glyphoxa.prompt.when import SaidWhen
-from glyphoxa.prompt.wording import QUEST_OVER, recalled_line, wording
+from glyphoxa.prompt.wording import QUEST_OVER, wording
 from glyphoxa.recall.facts import is_secret
 from glyphoxa.recall.world import World
 from glyphoxa.world.graph import Known

@@ -5,7 +5,6 @@ Short sentences, the same for all: a small model copies the form of what it read
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -13,10 +12,9 @@ from functools import cache
 from typing import Any, Final, Literal
 
 from glyphoxa.domain.campaign import Exchange
-from glyphoxa.domain.knowledge import Recalled, RecalledFact, RecalledUtterance
 from glyphoxa.domain.turn import Fault
 from glyphoxa.language.lexicon import lexicon, texts
-from glyphoxa.language.prompt_quotes import as_fact, as_label, as_said, as_told
+from glyphoxa.language.prompt_quotes import as_label, as_said
 from glyphoxa.language.sentence_form import only_states
 from glyphoxa.language.text import language_of
 
@@ -27,30 +25,12 @@ PAST: Final = "Earlier: "
 DIRECTION: Final = "For this answer: "
 Cue = Literal["language", "brief", "fact"]
 """For a question after an answer in another language, or one that needs a single sentence."""
-SAYS: Final = re.compile(r"\s*[^\W_][\w'’. -]{0,40} says(?: to [^:\n]{1,40})?:\s*")
-"""The speaker before a line of the transcript."""
 
 
 def said_line(speaker_name: str, text: str, *, to: str = "") -> str:
     """Return a line of the transcript."""
     who = as_label(speaker_name)
     return f"{who} says to {as_label(to)}: {as_said(text)}" if to else f"{who} says: {as_said(text)}"
-
-
-def recalled_line(one: Recalled) -> str:
-    """Return a recalled item as one line, also for a DM or a tool."""
-    who = speaker_part(one)
-    if who:
-        return f"{who}{as_said(one.text)}"
-    return as_fact(one.text) if isinstance(one, RecalledFact) else as_told(one.text)
-
-
-def speaker_part(one: Recalled) -> str:
-    """Return the speaker's part of the line; empty for an item without one."""
-    if isinstance(one, RecalledUtterance) and one.speaker_name:
-        when = f" ({one.when})" if one.when else ""
-        return f"{'You' if one.is_own else as_label(one.speaker_name)} said{when}: "
-    return ""
 
 
 OCCUPATIONS: Final = lexicon("prompt").words("occupations")

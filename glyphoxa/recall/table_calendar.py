@@ -7,10 +7,9 @@ one day.
 
 from __future__ import annotations
 
-import zoneinfo
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, tzinfo
+from datetime import UTC, date, datetime
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -19,12 +18,9 @@ from loguru import logger
 from numpy import int64
 from numpy.typing import NDArray
 
-from glyphoxa.domain.calendar import CampaignTimes, StoryCalendar, StoryDays
-from glyphoxa.domain.errors import InvalidInput, did_you_mean
+from glyphoxa.domain.calendar import CampaignTimes, StoryCalendar, StoryDays, Zone, read_zone
+from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId
-
-Zone = tzinfo | None
-"""A zone for `datetime`. None: the machine's zone, as its C library has it, with daylight saving."""
 
 HOUR_MS: Final = 3_600_000
 DAY_MS: Final = 24 * HOUR_MS
@@ -36,27 +32,6 @@ _LAST_DAY: Final = date(9998, 12, 31).toordinal() - _EPOCH_DAY
 _EARLIEST_NOW: Final = 366
 _SHORTEST_MONTH: Final = 10
 """Days of a story month. Shorter ones are festivals, which nobody means by "last month"."""
-
-
-def read_zone(name: str) -> Zone:
-    """
-    Args:
-        name: Such as "Europe/Berlin"; "" for the machine's.
-
-    Raises:
-        InvalidInput: This machine knows no zone of that name.
-    """
-    if not name:
-        return None
-    if name == "UTC":
-        return UTC  # also without time zone data
-    try:
-        return zoneinfo.ZoneInfo(name)
-    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
-        known = zoneinfo.available_timezones()
-    if not known:
-        raise InvalidInput(f"time zone {name!r}: this machine has no time zone data; pip install tzdata brings it")
-    raise InvalidInput(f"unknown time zone {name!r}, {did_you_mean(name, known)} (IANA names, such as Europe/Berlin)")
 
 
 @lru_cache(maxsize=64)

@@ -16,6 +16,7 @@ from typing import Any, ParamSpec, Protocol, TypeVar
 from loguru import logger
 
 from glyphoxa.actors.deadline import done_within
+from glyphoxa.domain.defaults import CHECK_MINUTES
 from glyphoxa.domain.errors import GlyphoxaError, Unavailable, Unstorable
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
@@ -31,7 +32,6 @@ _FIRST_PAUSE_MS = 1_000
 _LONGEST_PAUSE_MS = 30_000
 _FLUSH_PAUSE_MS = 100
 _BATCH = 500
-CHECK_MINUTES = 30
 _MOST_CHECKED = 10_000
 _WAITING_TURNS = 1_000
 

@@ -21,12 +21,12 @@ import re
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
+from glyphoxa.domain.defaults import BARGE_IN_MS
 from glyphoxa.domain.ids import PlayerId
 from glyphoxa.language.noise import without_described
 from glyphoxa.language.table_talk import BACKCHANNEL
 from glyphoxa.language.text import Text, Weights, log_odds, phrases, shipped
 
-AFTER_MS = 250
 _REPEATED = re.compile(r"(\w)\1{2,}|(\w{2})\2+")
 """A drawn-out letter ("mmmm") or a repeated syllable ("hahaha")."""
 _LONGEST = 6
@@ -77,7 +77,7 @@ class BargeIn:
         after_ms: 0: only words interrupt, no voice holds.
     """
 
-    after_ms: int = AFTER_MS
+    after_ms: int = BARGE_IN_MS
     longest_ms: int = 2_000
     unknown_ms: int = 1_000
     _may_cut: set[PlayerId] = field(default_factory=set)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from glyphoxa.domain.campaign import DEFAULT_PRIORITY
+from glyphoxa.domain.defaults import GAP_MS
 from glyphoxa.domain.heard import Draft
 from glyphoxa.domain.ids import NpcId, PlayerId, TurnId
 from glyphoxa.domain.turn import Outcome
@@ -141,7 +142,6 @@ Effect = Prime | Begin | Commit | Release | Fill | Hold | Resume | Cancel | Keep
 #    end-of-turn wait has already passed.
 
 
-GAP_MS = 300
 MAX_PASSED_OVER = 3
 """Later turns of a higher priority that may go first."""
 _JITTER_SHARE = 6

@@ -7,7 +7,7 @@ The status of a fact is recomputed whenever something it depends on changes, in 
     conflict   an accepted fact disagrees with it
     accepted   otherwise
 
-An accepted fact may supersede accepted facts of its slot if the slot is functional (see `DEFAULT_RULES`): the later one
+An accepted fact may supersede accepted facts of its slot if the slot is functional (see `SLOT_RULES`): the later one
 in the world's time wins, and an inferred fact never supersedes a confirmed one. The DM decides all other conflicts;
 until then the older fact stays accepted.
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from glyphoxa.domain.campaign import SlotRule
+from glyphoxa.domain.campaign import SLOT_RULES, SlotRule
 from glyphoxa.domain.ids import EntityId, FactId, NpcId
 from glyphoxa.domain.knowledge import PUBLIC, Claim, EndedFact, Fact, Origin, Visibility
 
@@ -287,50 +287,13 @@ def _entries(row: object) -> Iterator[_Key]:
         yield "refused", row.fact.id
 
 
-# How many facts of one predicate may hold at a time, and what disagrees with what.
-#
-#     many               any number: KNOWS, PARTICIPATED_IN
-#     one                one value per subject; another one conflicts and needs the DM: most attributes
-#     functional         one object per subject; a later one supersedes the earlier one: LOCATED_AT
-#     functional_object  one subject per object; likewise: OWNS (a sword has one owner)
-#
-# Only declared functional slots supersede. Retiring facts more freely destroys true ones: a user of another system
-# found 41 % of 3,950 facts retired, most of those audited wrongly.
-
-
-DEFAULT_RULES: Final[Mapping[str, SlotRule]] = {
-    "LOCATED_AT": "functional",
-    "OWNS": "functional_object",
-    "alive": "functional",
-    "status": "functional",
-    "emotional_state": "functional",
-    "secret": "many",
-    "note": "many",
-    "rumour": "many",
-    "trait": "many",
-    "promise": "many",
-    "decision": "many",
-    "plan": "many",
-    "wish": "many",
-    "discovery": "many",
-    "gave": "many",
-    "took": "many",
-    "bought": "many",
-    "sold": "many",
-    "lost": "many",
-    "price": "many",
-    "past": "many",
-    "denied": "many",
-    "summary": "many",
-}
-
 OPPOSITES: Final[Mapping[str, str]] = {"ALLIED_WITH": "HOSTILE_TO", "HOSTILE_TO": "ALLIED_WITH"}
 """Relations that exclude each other between two entities."""
 
 
 def rule_of(claim: Claim, declared: Mapping[str, SlotRule]) -> SlotRule:
     """The campaign's own rule for the claim's predicate, otherwise the default."""
-    known = declared.get(claim.predicate) or DEFAULT_RULES.get(claim.predicate)
+    known = declared.get(claim.predicate) or SLOT_RULES.get(claim.predicate)
     if known is not None:
         return known
     return "many" if claim.object is not None else "one"

@@ -19,6 +19,7 @@ from glyphoxa.adapters.chat_completions import ChatClient
 from glyphoxa.app.engines import EarSpec, MouthSpec
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.errors import InvalidInput
+from glyphoxa.domain.prompt_budgets import Budgets
 from glyphoxa.domain.turn import Asked, Character
 from glyphoxa.judgement.guard import invented_rolls
 from glyphoxa.judgement.reply import ReplyCheck
@@ -27,7 +28,7 @@ from glyphoxa.language.sentences import SentenceSplitter
 from glyphoxa.language.spoken_form import SpokenForm
 from glyphoxa.npc.mouth import Mouth, RescuedMouth
 from glyphoxa.npc.table import Ear
-from glyphoxa.prompt.prompt import Budgets, PromptLimits
+from glyphoxa.prompt.prompt import PromptLimits
 from glyphoxa.prompt.wording import StandIns, wording
 from glyphoxa.providers.building import LLM, S2S, STT, TTS, Connection, build, names, runs_here
 from glyphoxa.providers.chat_dialect import USUAL, Dialects

@@ -20,15 +20,14 @@ from pipecat.processors.frame_processor import FrameDirection, FrameProcessor
 from pipecat.services.llm_service import LLMService
 
 from glyphoxa.domain.ids import PlayerId, TurnId
+from glyphoxa.domain.prompt_budgets import BEHIND_THE_QUESTION, Placement
 from glyphoxa.domain.turn import Asked, Fault, Stage, TierChoice
 from glyphoxa.npc.mouth import Injected
 from glyphoxa.npc.toolbox import Toolbox
 from glyphoxa.prompt.prompt import (
-    BEHIND_THE_QUESTION,
     UNLIMITED,
     HotContext,
     HotContextSource,
-    Placement,
     Prompt,
     PromptLimits,
     compose,

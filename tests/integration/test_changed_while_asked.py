@@ -11,10 +11,11 @@ from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.app.memory import TableMemory
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.knowledge import Claim, secret_of
+from glyphoxa.domain.prompt_budgets import Budgets
 from glyphoxa.prompt.gather import HotContexts
 from glyphoxa.prompt.known_world import KnownWorld
 from glyphoxa.prompt.prefetch import Prefetch
-from glyphoxa.prompt.prompt import Budgets, HotContext
+from glyphoxa.prompt.prompt import HotContext
 from glyphoxa.world.entity_events import EntitiesMerged, EntityAdded, EntityRemoved, EntityScoped
 from glyphoxa.world.events import Cause, Event, Undone
 from glyphoxa.world.fact_events import FactRejected, FactScoped, FactStated

@@ -15,9 +15,9 @@ from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId
 from glyphoxa.domain.knowledge import DM, Claim, Viewer, secret_of
+from glyphoxa.language.prompt_quotes import recalled_line
 from glyphoxa.npc.memory_tools import NpcMemory
 from glyphoxa.npc.toolbox import Toolbox
-from glyphoxa.prompt.wording import recalled_line
 from glyphoxa.recall.recall import RecallAround
 from glyphoxa.recall.vectors import Embedder
 from glyphoxa.world.entity_events import EntityAdded

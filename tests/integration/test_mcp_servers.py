@@ -15,9 +15,9 @@ from glyphoxa.config.sections import McpSettings
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.events import TurnFinished
 from glyphoxa.domain.ids import NpcId
+from glyphoxa.domain.tiers import TierRule
 from glyphoxa.domain.turn import LookUp
 from glyphoxa.mcp_server.offered import dice_tools
-from glyphoxa.npc.budget import TierRule
 from glyphoxa.npc.tool_spec import CallableTool, Found, ToolSpec, nothing
 from glyphoxa.npc.toolbox import Toolbox
 from tests.support.live_table import an_evening, settings_for, write_campaign

@@ -35,8 +35,8 @@ from glyphoxa.memory_graph.methods import GraphRecall
 from glyphoxa.memory_graph.pipeline import GraphQuestion
 from glyphoxa.memory_graph.settings import MemoryGraphSettings
 from glyphoxa.names.gazetteer import Entry, Gazetteer
+from glyphoxa.npc.reviser import Asking, Doubted, SecondLook
 from glyphoxa.providers.building import CHRONICLE
-from glyphoxa.transcript.reviser import Asking, Doubted, SecondLook
 from tests.support.builders import SMITH, an_utterance
 from tests.unit.chronicle.test_coined_terms import CAMPAIGN, EVENING, Transcript
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from glyphoxa.adapters.postgres.store import Store
-from glyphoxa.chronicle.summaries import TOKENS
 from glyphoxa.config.settings import Settings
 from glyphoxa.desk import desk_of, recap_of
+from glyphoxa.domain.defaults import SUMMARY_TOKENS
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId
 from glyphoxa.domain.knowledge import HIDDEN, Claim
@@ -49,7 +49,7 @@ async def test_four_surfaces_tell_players_the_same_of_a_random_world(
     tables = json.loads(await exported_for_players(store, TOWN))["tables"]
     desk = await desk_of(store, Settings(), TOWN)
     notes = await vault_of(store, desk, readers="players", with_transcript=True)
-    recap = " ".join(await recap_of(store, TOWN, SESSION, "players", tokens=100 * TOKENS))
+    recap = " ".join(await recap_of(store, TOWN, SESSION, "players", tokens=100 * SUMMARY_TOKENS))
     async with a_discord_server(dsn, tmp_path, campaign=TOWN) as discord:
         discord.bot.door = OpenDoor(discord.bot.door.settings)
         listed = await discord.told(discord.tamsin, "entity list")

@@ -29,10 +29,10 @@ from glyphoxa.language.words import words
 from glyphoxa.names.table_names import TableNames
 from glyphoxa.npc.actor import GetReady, NpcActor
 from glyphoxa.npc.dm_channel import Revisions
+from glyphoxa.npc.reviser import Asking, Reviser, SecondLook
 from glyphoxa.npc.table import TableState
 from glyphoxa.prompt.conversation import Conversation
 from glyphoxa.transcript.journal import Journal
-from glyphoxa.transcript.reviser import Asking, Reviser, SecondLook
 from glyphoxa.transcript.spool import Spool
 from tests.support.builders import INNKEEPER, SESSION, SMITH, a_campaign, an_utterance
 from tests.support.memory import LogTwin

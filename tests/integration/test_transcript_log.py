@@ -14,7 +14,7 @@ from glyphoxa.domain.errors import InvalidInput, Unavailable, Unstorable
 from glyphoxa.domain.ids import CampaignId, SessionId, SpeakerId, TurnId
 from glyphoxa.domain.knowledge import RecalledFact, RecalledSummary, RecalledUtterance, Signal
 from glyphoxa.domain.turn import AssembledPrompt, Fault, Outcome, Rejected, Stage, TurnRecord, Unsaid
-from glyphoxa.prompt.wording import recalled_line
+from glyphoxa.language.prompt_quotes import recalled_line
 from glyphoxa.transcript.ports import TranscriptLog
 from tests.support.builders import CAMPAIGN, SESSION, SMITH, an_utterance
 from tests.support.recalled import a_fact, heard

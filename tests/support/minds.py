@@ -8,12 +8,13 @@ from typing import Any
 
 from glyphoxa.domain.campaign import Campaign, Npc
 from glyphoxa.domain.ids import NpcId, PlayerId
+from glyphoxa.domain.prompt_budgets import Budgets
 from glyphoxa.prompt.conversation import Conversation
 from glyphoxa.prompt.gather import HotContexts
 from glyphoxa.prompt.identity import beginning_of
 from glyphoxa.prompt.known_world import KnownWorld
 from glyphoxa.prompt.prefetch import Prefetch
-from glyphoxa.prompt.prompt import Budgets, Message
+from glyphoxa.prompt.prompt import Message
 from glyphoxa.recall.world import World
 from glyphoxa.world.file_claims import state_of_file
 from tests.support.memory import GraphTwin, WorldTwin

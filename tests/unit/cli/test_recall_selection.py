@@ -21,13 +21,14 @@ from glyphoxa.dm.turns import RecalledThen
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId
 from glyphoxa.domain.knowledge import PUBLIC, Claim, Fact, RecalledSummary, RecalledTalk, Signal
+from glyphoxa.domain.prompt_budgets import Budgets
 from glyphoxa.judgement.safety import topics_of
+from glyphoxa.language.prompt_quotes import recalled_line
 from glyphoxa.prompt.gather import HotContexts
 from glyphoxa.prompt.known_world import KnownWorld
 from glyphoxa.prompt.prefetch import Prefetch
-from glyphoxa.prompt.prompt import Budgets, HotContext
+from glyphoxa.prompt.prompt import HotContext
 from glyphoxa.prompt.select import IN_EVERY_PROMPT
-from glyphoxa.prompt.wording import recalled_line
 from glyphoxa.recall.recall import RecallResult
 from glyphoxa.transcript.ports import TalkQuery
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, a_campaign

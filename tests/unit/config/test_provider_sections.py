@@ -26,7 +26,7 @@ from glyphoxa.config.located_yaml import InvalidFile
 from glyphoxa.config.reference import reference
 from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.prompt.prompt import BUDGETS, STANDING_TOKENS, Budgets
+from glyphoxa.domain.prompt_budgets import BUDGETS, STANDING_TOKENS, Budgets
 from glyphoxa.providers.building import KINDS, NONE, RERANK, build, find, named, names
 from glyphoxa.providers.chat_models import LARGE, MIDDLE, PROFILES, SMALL, Profile, profile_by_name
 from glyphoxa.providers.rows import ROWS, Provider

@@ -11,8 +11,8 @@ from glyphoxa.config.check import Finding, check, place_of_memory, without_effec
 from glyphoxa.config.located_yaml import InvalidFile
 from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.domain.errors import InvalidInput, NotFound
-from glyphoxa.npc.budget import DEFAULT_RULES, TierRule
-from glyphoxa.prompt.prompt import BEHIND_THE_QUESTION, Placement
+from glyphoxa.domain.prompt_budgets import BEHIND_THE_QUESTION, Placement
+from glyphoxa.domain.tiers import TIER_RULES, TierRule
 from glyphoxa.turns.effects import Floor
 
 
@@ -109,11 +109,11 @@ def test_large_model_reads_facts_before_the_conversation(
 
 
 def test_each_tier_declares_the_tools_that_the_settings_name(tmp_path: Path) -> None:
-    assert read(tmp_path, "").tiers.rules == DEFAULT_RULES
+    assert read(tmp_path, "").tiers.rules == TIER_RULES
     both = "[memory.query_entities, memory.search_facts]"
     rules = read(tmp_path, f"tiers: {{fast_tools: {both}, deep_tools: []}}\n").tiers.rules
     assert rules["FAST"] == TierRule(500, ("memory.query_entities", "memory.search_facts"))
-    assert rules["STANDARD"] == DEFAULT_RULES["STANDARD"]
+    assert rules["STANDARD"] == TIER_RULES["STANDARD"]
     assert rules["DEEP"] == TierRule(4_000, (), can_search_around=True)
     [mistake] = mistakes(tmp_path, "tiers:\n  fast_tools: [memory.forget]\n")
     assert mistake.startswith("2: tiers.fast_tools.0: 'memory.forget' is not valid")

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rapidfuzz.distance import Levenshtein
 
+from glyphoxa.domain.heard import LONGEST_CODE, PhoneticCode
 from glyphoxa.language.words import fold
-from glyphoxa.names.sound import LONGEST_CODE, Code, coder_for, coder_of, cologne, sounder_for
+from glyphoxa.names.sound import coder_for, coder_of, cologne, sounder_for
 
 sound = sounder_for("en")
 german = sounder_for("de")
@@ -145,8 +146,8 @@ def test_a_language_without_a_coder_has_no_codes(language: str) -> None:
     assert coder_for(language)("grimjaw") == ()
 
 
-@given(st.text(max_size=60), st.sampled_from(get_args(Code)), st.integers(1, LONGEST_CODE))
-def test_any_text_has_codes_of_at_most_the_wanted_length(word: str, code: Code, length: int) -> None:
+@given(st.text(max_size=60), st.sampled_from(get_args(PhoneticCode)), st.integers(1, LONGEST_CODE))
+def test_any_text_has_codes_of_at_most_the_wanted_length(word: str, code: PhoneticCode, length: int) -> None:
     assert all(0 < len(code) <= length for code in coder_of(code, length=length)(word))
 
 

@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from glyphoxa.domain.campaign import BudgetTier
-from glyphoxa.npc.budget import DEFAULT_RULES, TierSelector, lower_tier
+from glyphoxa.domain.tiers import TIER_RULES, lower_tier
+from glyphoxa.npc.budget import TierSelector
 
 
 def take(selector: TierSelector, question: str, *, at_ms: int, queued: int = 0) -> BudgetTier:
@@ -20,13 +21,13 @@ def test_fast_declares_exactly_one_tool_and_the_others_all() -> None:
         "memory.get_session_summary",
         "memory.search_facts",
     }
-    assert set(DEFAULT_RULES["FAST"].tools) == {"memory.query_entities"}
-    assert set(DEFAULT_RULES["STANDARD"].tools) == every
-    assert set(DEFAULT_RULES["DEEP"].tools) == every
+    assert set(TIER_RULES["FAST"].tools) == {"memory.query_entities"}
+    assert set(TIER_RULES["STANDARD"].tools) == every
+    assert set(TIER_RULES["DEEP"].tools) == every
 
 
 def test_each_tier_has_the_ceiling_of_the_table() -> None:
-    assert {tier: rule.ceiling_ms for tier, rule in DEFAULT_RULES.items()} == {
+    assert {tier: rule.ceiling_ms for tier, rule in TIER_RULES.items()} == {
         "FAST": 500,
         "STANDARD": 1_500,
         "DEEP": 4_000,

@@ -10,8 +10,8 @@ import pytest
 
 from glyphoxa.adapters.mcp_servers import spec_of
 from glyphoxa.domain.errors import Unavailable
+from glyphoxa.domain.tiers import TIER_RULES, TierRule
 from glyphoxa.domain.turn import LookUp
-from glyphoxa.npc.budget import DEFAULT_RULES, TierRule
 from glyphoxa.npc.memory_tools import NpcMemory
 from glyphoxa.npc.tool_spec import CallableTool, Found, ToolSpec
 from glyphoxa.npc.toolbox import SLOW_MS, Toolbox
@@ -33,13 +33,11 @@ def roller(ask: Ask = seven, *, usual_ms: int = 50) -> CallableTool:
 class Table:
     """A toolbox, and what it told."""
 
-    def __init__(
-        self, *outside: CallableTool, rule: TierRule = DEFAULT_RULES["FAST"], with_memory: bool = True
-    ) -> None:
+    def __init__(self, *outside: CallableTool, rule: TierRule = TIER_RULES["FAST"], with_memory: bool = True) -> None:
         self.looked_up: list[LookUp] = []
         self.n_slow = 0
         memory = NpcMemory(SALTMERE, GRIMJAW, a_world(), Talk()) if with_memory else None
-        rules = {**DEFAULT_RULES, "DEEP": replace(rule, tools=DEFAULT_RULES["FAST"].tools if with_memory else ())}
+        rules = {**TIER_RULES, "DEEP": replace(rule, tools=TIER_RULES["FAST"].tools if with_memory else ())}
         self.box = Toolbox(memory, outside, tier="DEEP", rules=rules, tell=self.looked_up.append, tell_slow=self._slow)
 
     def _slow(self) -> None:
@@ -83,11 +81,11 @@ async def test_without_memory_only_external_tools_are_offered() -> None:
 def test_a_tool_that_takes_longer_than_the_tier_allows_is_not_shown() -> None:
     slow = roller(usual_ms=1_000)
     assert len(Table(slow, with_memory=False).box.declared) == 0
-    assert len(Table(slow, rule=DEFAULT_RULES["STANDARD"], with_memory=False).box.declared) == 1
+    assert len(Table(slow, rule=TIER_RULES["STANDARD"], with_memory=False).box.declared) == 1
 
 
 def test_lower_tier_shows_only_fast_tools_within_the_npcs_tier() -> None:
-    box = Table(roller(usual_ms=1_000), rule=DEFAULT_RULES["STANDARD"]).box
+    box = Table(roller(usual_ms=1_000), rule=TIER_RULES["STANDARD"]).box
     assert [spec.wire_name for spec in box.at("DEEP").declared] == ["memory_query_entities", "dice_roll"]
     assert [spec.wire_name for spec in box.at("FAST").declared] == ["memory_query_entities"]
 

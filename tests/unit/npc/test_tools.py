@@ -9,12 +9,12 @@ from glyphoxa.domain.campaign import BudgetTier, Entity
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import EntityId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import HIDDEN, PUBLIC, RecalledTalk, RecalledUtterance
+from glyphoxa.domain.tiers import TierRule
 from glyphoxa.domain.turn import LookUp
+from glyphoxa.language.prompt_quotes import recalled_line
 from glyphoxa.language.relations import RelationWords
-from glyphoxa.npc.budget import TierRule
 from glyphoxa.npc.memory_tools import NpcMemory
 from glyphoxa.npc.toolbox import Toolbox
-from glyphoxa.prompt.wording import recalled_line
 from glyphoxa.recall.world import World
 from glyphoxa.transcript.delivery import MemoryWatch
 from glyphoxa.transcript.sessions import episode_name, episode_of

@@ -8,10 +8,10 @@ from typing import Any
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.knowledge import HIDDEN
+from glyphoxa.domain.prompt_budgets import Budgets
 from glyphoxa.language.sentences import characters_in
 from glyphoxa.prompt.identity import Bible, KnownSentences
 from glyphoxa.prompt.known_world import KnownWorld
-from glyphoxa.prompt.prompt import Budgets
 from tests.support.builders import FORGE, INNKEEPER, SMITH, a_campaign
 from tests.support.memory import GraphTwin
 from tests.support.minds import Mind

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from glyphoxa.domain.ids import FactId, SessionId
 from glyphoxa.domain.knowledge import Recalled, RecalledFact, RecalledSummary, RecalledUtterance
+from glyphoxa.domain.prompt_budgets import Budgets
+from glyphoxa.language.prompt_quotes import recalled_line
 from glyphoxa.language.sentences import tokens_of
-from glyphoxa.prompt.prompt import Budgets
 from glyphoxa.prompt.select import chosen
-from glyphoxa.prompt.wording import recalled_line
 from tests.support.proof import n_examples
 from tests.support.recalled import a_fact, heard
 

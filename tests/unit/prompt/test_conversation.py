@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from glyphoxa.domain.campaign import Exchange, Npc, Relationship
 from glyphoxa.domain.ids import UtteranceId
+from glyphoxa.domain.prompt_budgets import Placement
 from glyphoxa.language.sentences import tokens_of
 from glyphoxa.prompt.conversation import Conversation
-from glyphoxa.prompt.prompt import HotContext, Message, Placement, with_hot_context
+from glyphoxa.prompt.prompt import HotContext, Message, with_hot_context
 from glyphoxa.prompt.wording import DIRECTION, wording
 from tests.support.builders import FORGE, INNKEEPER, MARKET, SMITH, a_campaign, an_utterance
 from tests.support.minds import beginning

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from glyphoxa.domain.campaign import Scene
 from glyphoxa.domain.ids import EntityId, SceneId
+from glyphoxa.domain.prompt_budgets import Budgets
 from glyphoxa.language.sentences import characters_in
 from glyphoxa.prompt.prompt import (
-    Budgets,
     HotContext,
     Message,
     Prompt,

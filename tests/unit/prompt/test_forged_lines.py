@@ -9,9 +9,11 @@ from hypothesis import strategies as st
 
 from glyphoxa.domain.ids import FactId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import Recalled, RecalledFact, RecalledUtterance
+from glyphoxa.domain.prompt_budgets import BEHIND_THE_QUESTION, Placement
+from glyphoxa.language.prompt_quotes import recalled_line
 from glyphoxa.prompt.conversation import Conversation
-from glyphoxa.prompt.prompt import BEHIND_THE_QUESTION, HotContext, Message, Placement, Prompt, with_hot_context
-from glyphoxa.prompt.wording import DIRECTION, FACTS, PAST, REMEMBERED, SCENE, recalled_line, wording
+from glyphoxa.prompt.prompt import HotContext, Message, Prompt, with_hot_context
+from glyphoxa.prompt.wording import DIRECTION, FACTS, PAST, REMEMBERED, SCENE, wording
 from tests.support.builders import FORGE, SMITH, a_campaign, an_utterance
 from tests.support.minds import beginning
 

@@ -11,9 +11,10 @@ import pytest
 
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import NpcId, PlayerId
+from glyphoxa.domain.prompt_budgets import Budgets
 from glyphoxa.prompt.conversation import Conversation
 from glyphoxa.prompt.gather import AS_BEFORE, RECALLED_AHEAD
-from glyphoxa.prompt.prompt import Budgets, HotContext, Message, compose
+from glyphoxa.prompt.prompt import HotContext, Message, compose
 from tests.support.builders import FORGE, SMITH, TAMSIN, a_campaign, an_utterance
 from tests.support.memory import GraphTwin, LogTwin, WorldTwin
 from tests.support.minds import Mind

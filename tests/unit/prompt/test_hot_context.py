@@ -30,6 +30,8 @@ from glyphoxa.domain.knowledge import (
     learned_from,
     secret_of,
 )
+from glyphoxa.domain.prompt_budgets import Budgets
+from glyphoxa.language.prompt_quotes import recalled_line
 from glyphoxa.language.relations import IN_ENGLISH
 from glyphoxa.language.sentences import RoomLeft
 from glyphoxa.prompt.conversation import Conversation
@@ -37,10 +39,8 @@ from glyphoxa.prompt.gather import HotContexts
 from glyphoxa.prompt.identity import KnownSentences, beginning_of, identity_of
 from glyphoxa.prompt.known_world import KnownWorld
 from glyphoxa.prompt.prefetch import Prefetch
-from glyphoxa.prompt.prompt import Budgets
 from glyphoxa.prompt.scene import Scenes
 from glyphoxa.prompt.select import OWN_WORDS
-from glyphoxa.prompt.wording import recalled_line
 from glyphoxa.transcript.ports import TalkQuery
 from glyphoxa.world.graph import Known, may_know
 from tests.support.builders import FORGE, INNKEEPER, MARKET, SMITH, TAMSIN, a_campaign, an_utterance

@@ -13,9 +13,10 @@ import pytest
 from glyphoxa.domain.campaign import Scene
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import NpcId, PlayerId, SessionId, SpeakerId, UtteranceId
+from glyphoxa.domain.prompt_budgets import Budgets
 from glyphoxa.prompt.conversation import Conversation
 from glyphoxa.prompt.identity import beginning_of
-from glyphoxa.prompt.prompt import Budgets, HotContext, with_hot_context
+from glyphoxa.prompt.prompt import HotContext, with_hot_context
 from glyphoxa.recall.vectors import QuestionVectors, TextVectors
 from glyphoxa.recall.world import World
 from tests.support.embedders import embedder_of_one_topic

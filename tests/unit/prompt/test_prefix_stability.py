@@ -10,9 +10,10 @@ from statistics import mean
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.ids import SceneId
+from glyphoxa.domain.prompt_budgets import Budgets
 from glyphoxa.prompt.conversation import Conversation
 from glyphoxa.prompt.identity import beginning_of
-from glyphoxa.prompt.prompt import Budgets, with_hot_context
+from glyphoxa.prompt.prompt import with_hot_context
 from tests.support.builders import FORGE, MARKET, a_campaign, an_utterance
 from tests.support.memory import LogTwin
 from tests.support.minds import Mind

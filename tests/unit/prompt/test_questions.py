@@ -12,10 +12,10 @@ import pytest
 
 from glyphoxa.domain.ids import FactId
 from glyphoxa.domain.knowledge import RecalledFact
+from glyphoxa.domain.prompt_budgets import Budgets
 from glyphoxa.domain.turn import Fault
 from glyphoxa.language.asking import AskKind, looks_for_own_words, question_of
 from glyphoxa.language.text import Text
-from glyphoxa.prompt.prompt import Budgets
 from glyphoxa.prompt.select import OWN_WORDS, Candidates, OwnSecret, select, touched, without_call
 from glyphoxa.prompt.wording import StandIns
 from tests.support.builders import SMITH

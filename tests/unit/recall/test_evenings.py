@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from glyphoxa.domain.calendar import read_zone
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.recall.signals import PastSession, TurnTimes, fit_in_time
 from glyphoxa.recall.table_calendar import (
@@ -18,7 +19,6 @@ from glyphoxa.recall.table_calendar import (
     Days,
     TableTimes,
     evenings_in,
-    read_zone,
     zone_of_campaign,
 )
 from glyphoxa.recall.time_reader import TimeAsk, read_time

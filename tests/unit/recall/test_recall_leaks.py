@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import RecalledTalk, RecalledUtterance
+from glyphoxa.language.prompt_quotes import recalled_line
 from glyphoxa.memory_graph.deep_recall import DeepRecall
-from glyphoxa.prompt.wording import recalled_line
 from glyphoxa.recall.recall import Recall, RecallResult, RecallSettings
 from glyphoxa.transcript.ports import FeedUtterance, TalkQuery
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH

@@ -13,9 +13,9 @@ from glyphoxa.domain.campaign import BudgetTier
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId
 from glyphoxa.domain.knowledge import Viewer
+from glyphoxa.language.prompt_quotes import recalled_line
 from glyphoxa.npc.memory_tools import NpcMemory
 from glyphoxa.npc.toolbox import Toolbox
-from glyphoxa.prompt.wording import recalled_line
 from glyphoxa.recall.recall import RecallAround
 from glyphoxa.recall.vectors import Embedder, QuestionVectors
 from glyphoxa.world.graph import Neighbourhood, Passage, TalkAround

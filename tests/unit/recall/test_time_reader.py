@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glyphoxa.domain.calendar import StoryCalendar, StoryDays
+from glyphoxa.domain.calendar import StoryCalendar, StoryDays, Zone
 from glyphoxa.language.words import fold, words
 from glyphoxa.recall.signals import PastSession, TurnTimes, fit_in_time
-from glyphoxa.recall.table_calendar import DAY_MS, Days, Story, Zone
+from glyphoxa.recall.table_calendar import DAY_MS, Days, Story
 from glyphoxa.recall.time_reader import (
     MOST_CHARACTERS,
     NO_TIME,
