@@ -33,6 +33,7 @@ from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.events import SessionEnds
 from glyphoxa.exports import CalendarFeed
+from glyphoxa.npc.peers import Peers
 from glyphoxa.npc.table import Table
 from glyphoxa.web.access.consent import CONSENT_LANGUAGES, ConsentRegister, consent_text
 from glyphoxa.web.access.links import Entrance, InvitedOnly, Links, links_of
@@ -40,6 +41,7 @@ from glyphoxa.web.access.records import AuditKind, AuditLog, audit_path, consent
 from glyphoxa.web.app import add_calendar, create_app
 from glyphoxa.web.desk.frame import DeskFrame
 from glyphoxa.web.desk.live import add_desk
+from glyphoxa.web.ice import IceServer, servers_of
 from glyphoxa.web.own_lines import OwnLinesOfTable
 from glyphoxa.web.serving import (
     AddressOptions,
@@ -53,7 +55,6 @@ from glyphoxa.web.serving import (
     self_signed,
     url_of,
 )
-from glyphoxa.web.sound import IceServer, Peers, servers_of
 
 PAGES_MS = 8_000
 """Until every page knows that the table closes, and has left its seat."""

@@ -21,6 +21,7 @@ from starlette.staticfiles import StaticFiles
 from glyphoxa.actors.deadline import end_tasks
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable, counted
 from glyphoxa.domain.ids import NpcId, PlayerId
+from glyphoxa.npc.peers import ConnectPeer, Offer, OfferedServer
 from glyphoxa.npc.table import Table
 from glyphoxa.web.access.consent import sends_sound, sitter
 from glyphoxa.web.access.links import BadInvitation, Entrance, OpenAccess
@@ -28,11 +29,11 @@ from glyphoxa.web.access.records import AuditKind
 from glyphoxa.web.access.roles import Action, Forbidden, Grant, Grants, NotInvited, Role
 from glyphoxa.web.events import Json, memory_json, scene_json, whole_scene_json
 from glyphoxa.web.hub import CloseReason, Hub, PageOutbox, PageReader
+from glyphoxa.web.ice import with_credentials
 from glyphoxa.web.own_lines import OwnLinesOfTable, RememberBody, SeatBody
 from glyphoxa.web.page_socket import MAX_TEXT_LENGTH, PageSocket, Pulse, Rationed, SeatLimits
 from glyphoxa.web.requests import Guard, address_of, content_of, error_answer, on_error, problem_of
 from glyphoxa.web.seats import Deadlines, SeatClaim, Seats, TakenSeat
-from glyphoxa.web.sound import ConnectPeer, Offer, OfferedServer, with_credentials
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry

@@ -9,7 +9,7 @@ import pytest
 from playwright.async_api import expect
 
 from glyphoxa.web.access.links import Entrance
-from glyphoxa.web.sound import IceServer
+from glyphoxa.web.ice import IceServer
 from tests.support.browser import Open, sit
 from tests.support.turn_server import a_turn_server
 from tests.support.web_table import REPLY, TwinTable, served

@@ -16,7 +16,7 @@ from aiortc import RTCIceServer
 
 from glyphoxa.npc.table import INPUT_RATE_HZ
 from glyphoxa.web.access.links import Entrance
-from glyphoxa.web.sound import IceServer, with_credentials
+from glyphoxa.web.ice import IceServer, with_credentials
 from tests.support.patience import DEADLINE_S
 from tests.support.turn_server import HERE, TurnServer, a_turn_server
 from tests.support.web_client import Browser, Tone, a_site, next_of, pitch_hz

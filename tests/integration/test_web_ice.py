@@ -12,7 +12,7 @@ from aioice import stun
 from aioice.ice import get_host_addresses
 
 from glyphoxa.web.access.links import Entrance
-from glyphoxa.web.sound import IceServer
+from glyphoxa.web.ice import IceServer
 from tests.support.patience import DEADLINE_S
 from tests.support.web_client import Browser, a_site, next_of
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from glyphoxa.domain.errors import InvalidInput
+from glyphoxa.npc.peers import Offer
 from glyphoxa.npc.table import INPUT_RATE_HZ
 from glyphoxa.web.requests import MAX_BODY_BYTES
-from glyphoxa.web.sound import Offer
 from glyphoxa_pipelines.webrtc import WebRtcPeers
 from tests.support.patience import until
 from tests.support.web_client import Browser, Site, Tone, a_site, next_of, pitch_hz

@@ -47,6 +47,7 @@ from glyphoxa.domain.ids import (
 )
 from glyphoxa.domain.turn import AssembledPrompt, Outcome, Stage, TurnRecord
 from glyphoxa.exports import CalendarFeed
+from glyphoxa.npc.peers import Peers
 from glyphoxa.npc.session import TableSession
 from glyphoxa.npc.table import INPUT_RATE_HZ, OUTPUT_RATE_HZ, AudioSink, Table, TypedLines
 from glyphoxa.web.access.links import Entrance, Links
@@ -57,7 +58,6 @@ from glyphoxa.web.own_lines import OwnLinesOfTable
 from glyphoxa.web.page_socket import Pulse
 from glyphoxa.web.seats import Deadlines
 from glyphoxa.web.serving import Server, Tls, bind, url_of
-from glyphoxa.web.sound import Peers
 from glyphoxa_pipelines.webrtc import build
 from tests.support.builders import a_partial
 from tests.support.patience import DEADLINE_MS, DEADLINE_S

@@ -33,7 +33,7 @@ from glyphoxa.domain.ids import CampaignId, PlayerId
 from glyphoxa.web.access.consent import ConsentRegister
 from glyphoxa.web.access.records import AuditKind, links_path, private_directory
 from glyphoxa.web.access.roles import EVERYTHING, Grant, Grants, Refusal, Role
-from glyphoxa.web.sound import IceServer
+from glyphoxa.web.ice import IceServer
 
 if TYPE_CHECKING:
     from itsdangerous import URLSafeSerializer
