@@ -16,7 +16,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from glyphoxa.adapters.postgres.server.offload import offload
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection, SessionTalk
-from glyphoxa.desk import Desk, SessionRecaps
+from glyphoxa.app.desk import Desk
+from glyphoxa.app.recaps import SessionRecaps
 from glyphoxa.dm.timeline import is_bookkeeping
 from glyphoxa.dm.vault import PlayedSession, VaultContent, notes_of
 from glyphoxa.domain.calendar import CampaignTimes

@@ -70,7 +70,7 @@ from glyphoxa.transcript.sessions import BETWEEN, KeptTimes, LastSessions
 from glyphoxa.world.state import WorldState
 
 if TYPE_CHECKING:
-    from glyphoxa.desk import Desk
+    from glyphoxa.app.desk import Desk
 
 _MOST_RELATED = 8
 

@@ -33,7 +33,7 @@ VERB = Verb(in_a_loop)
 async def _serve(options: argparse.Namespace) -> int:
     need("discord", by="`glyphoxa discord`", extra="discord")
     from glyphoxa.adapters.postgres.transcript.table_commands import PostgresTableCommands
-    from glyphoxa.desk import DeskSource
+    from glyphoxa.app.desk import DeskSource
     from glyphoxa.discord_bot.bot import Bot, serve
     from glyphoxa.discord_bot.commands import Services
 

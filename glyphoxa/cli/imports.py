@@ -15,6 +15,7 @@ from urllib.parse import unquote
 
 from rich.progress import DownloadColumn
 
+from glyphoxa.app.desk import Desk
 from glyphoxa.cli.render import PlainTable, cut, progress_bar, show, show_changes, show_rows
 from glyphoxa.cli.scope import (
     CAMPAIGN,
@@ -30,7 +31,6 @@ from glyphoxa.cli.scope import (
 )
 from glyphoxa.cli.verb import Verb, argument, in_a_loop, limit, one_of
 from glyphoxa.config.campaign_file import redrawn
-from glyphoxa.desk import Desk
 from glyphoxa.dm.import_review import Group, Proposal
 from glyphoxa.dm.imported import (
     EVERYTHING,

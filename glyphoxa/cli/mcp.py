@@ -18,7 +18,7 @@ from glyphoxa.providers.extras import need
 
 if TYPE_CHECKING:
     from glyphoxa.adapters.postgres.store import Store
-    from glyphoxa.desk import Desk
+    from glyphoxa.app.desk import Desk
     from glyphoxa.npc.tool_spec import CallableTool
 
 _THIS_MACHINE: Final = "127.0.0.1"

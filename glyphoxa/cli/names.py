@@ -6,11 +6,11 @@ import argparse
 import sys
 from pathlib import Path
 
+from glyphoxa.app.desk import names_desk_of
 from glyphoxa.cli.render import show_rows
 from glyphoxa.cli.scope import CAMPAIGN, in_scope
 from glyphoxa.cli.verb import Verb, argument
 from glyphoxa.config.located_yaml import text_of
-from glyphoxa.desk import names_desk_of
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.language.facts import moment
 from glyphoxa.names.learning import NamesDesk

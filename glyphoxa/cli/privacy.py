@@ -14,7 +14,7 @@ from loguru import logger
 
 from glyphoxa.actors.clock import now_ms
 from glyphoxa.adapters.postgres.store import Store
-from glyphoxa.adapters.postgres.world.erasure import ErasedTalk, Meant, PostgresErasure
+from glyphoxa.adapters.postgres.world.erasure import ErasedTalk, Meant, PostgresErasure, erase
 from glyphoxa.cli.scope import (
     CAMPAIGN,
     YES,
@@ -27,7 +27,6 @@ from glyphoxa.cli.scope import (
 )
 from glyphoxa.cli.verb import Verb, argument, one_of
 from glyphoxa.config.settings import Settings
-from glyphoxa.desk import erase
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable, counted
 from glyphoxa.domain.ids import CampaignId
 from glyphoxa.web.access.records import forget, lines_about

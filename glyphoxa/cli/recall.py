@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, get_args
 
+from glyphoxa.app.desk import Desk
 from glyphoxa.cli.render import cut, show_lines, show_rows
 from glyphoxa.cli.scope import CAMPAIGN, desk_at, embedder_or_words, opened_store, settings_with_memory
 from glyphoxa.cli.verb import Verb, argument, in_a_loop, limit, one_of
-from glyphoxa.desk import Desk
 from glyphoxa.dm.entities import NameResolver
 from glyphoxa.dm.turns import RecalledThen, found_by
 from glyphoxa.dm.wording import IndentedLine

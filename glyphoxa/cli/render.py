@@ -36,7 +36,7 @@ from glyphoxa.language.facts import (
 from glyphoxa.world.events import WorldEvent
 
 if TYPE_CHECKING:
-    from glyphoxa.desk import Desk
+    from glyphoxa.app.desk import Desk
     from glyphoxa.dm.campaign_diff import CampaignChanges
     from glyphoxa.dm.entities import NameResolver
     from glyphoxa.dm.facts import Decision, ExplainedFact

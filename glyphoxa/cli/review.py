@@ -15,6 +15,7 @@ from itertools import groupby
 from typing import Any
 
 from glyphoxa.actors.clock import now_ms
+from glyphoxa.app.desk import Desk, WrappedUp
 from glyphoxa.app.engines import read_playable
 from glyphoxa.cli.render import show_decision, show_facts, show_preview
 from glyphoxa.cli.scope import (
@@ -34,7 +35,6 @@ from glyphoxa.cli.scope import (
 from glyphoxa.cli.verb import Argument, Call, Verb, any_option, argument, limit, one_of
 from glyphoxa.config.campaign_edit import AtomicFile, additions, insert_all, stamp_of
 from glyphoxa.config.located_yaml import text_of
-from glyphoxa.desk import Desk, WrappedUp
 from glyphoxa.dm.entities import EntityDesk, NameResolver, attributes_of, json_object, json_or_text
 from glyphoxa.dm.facts import Decision, FactDesk
 from glyphoxa.dm.ports import CitedUtterance

@@ -33,7 +33,7 @@ from glyphoxa.domain.ids import CampaignId, SessionId
 if TYPE_CHECKING:
     from glyphoxa.adapters.postgres.store import Store
     from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
-    from glyphoxa.desk import Desk
+    from glyphoxa.app.desk import Desk
     from glyphoxa.domain.campaign import Campaign, Npc
     from glyphoxa.recall.recall import RecallSettings
     from glyphoxa.recall.vectors import Embedder
@@ -205,7 +205,7 @@ def in_scope(
 
 
 async def desk_in(scope: Scope) -> Desk:
-    from glyphoxa.desk import desk_of
+    from glyphoxa.app.desk import desk_of
 
     return await desk_of(scope.store, scope.settings, scope.campaign)
 

@@ -56,7 +56,8 @@ from glyphoxa.transcript.ports import TalkFilter
 
 if TYPE_CHECKING:
     from glyphoxa.adapters.postgres.store import Store
-    from glyphoxa.desk import Desk, Rehearsal
+    from glyphoxa.app.desk import Desk
+    from glyphoxa.app.rehearsal import Rehearsal
     from glyphoxa.prompt.prompt import ComposedPrompt
 
 _MOST_FACTS: Final = 50
@@ -404,7 +405,7 @@ _SUMMED_UP = Verb(run_in_scope, common=CAMPAIGN, of=VERB)
     argument("-o", dest="file", type=Path, metavar="FILE", help="write it to this file; it must not exist"),
 )
 async def _recap(scope: Scope, options: argparse.Namespace) -> int:
-    from glyphoxa.desk import Audience, recap_of
+    from glyphoxa.app.recaps import Audience, recap_of
     from glyphoxa.dm.vault import session_note
     from glyphoxa.exports import played_sessions
 
@@ -537,7 +538,7 @@ async def _context(options: argparse.Namespace) -> int:
 async def _asking(settings: Settings, store: Store | None, options: argparse.Namespace) -> Rehearsal:
     from glyphoxa.app.engines import read_playable
     from glyphoxa.app.memory import SAID_BEFORE
-    from glyphoxa.desk import rehearsal_of
+    from glyphoxa.app.rehearsal import rehearsal_of
 
     found = await file_or_stored(options.campaign, settings, store)
     campaign = read_playable(found, settings).campaign if isinstance(found, Path) else found

@@ -22,13 +22,13 @@ from glyphoxa.actors.deadline import STEP_MS, within
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
 from glyphoxa.app import engines
+from glyphoxa.app.desk import DeskSource
 from glyphoxa.app.table import Observers, make_observers, open_table
 from glyphoxa.cli.ending import Ending
 from glyphoxa.cli.privacy import erase_old_before_opening
 from glyphoxa.cli.scope import say
 from glyphoxa.config.sections import ObservabilitySettings
 from glyphoxa.config.settings import Settings
-from glyphoxa.desk import DeskSource
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.events import SessionEnds

@@ -20,10 +20,11 @@ from discord import app_commands
 
 from glyphoxa.adapters.postgres.transcript.table_commands import PostgresTableCommands
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection, SeenEntity
+from glyphoxa.app.desk import Desk, DeskSource
 from glyphoxa.app.engines import read_playable
+from glyphoxa.app.recaps import SessionRecaps, recap_of
 from glyphoxa.config.campaign_edit import stamp_of
 from glyphoxa.config.located_yaml import InvalidFile, text_of
-from glyphoxa.desk import Desk, DeskSource, SessionRecaps, recap_of
 from glyphoxa.discord_bot.access import Caller
 from glyphoxa.dm.campaign_diff import CampaignChanges
 from glyphoxa.dm.entities import attributes_of, json_object, json_or_text

@@ -10,8 +10,8 @@ from functools import partial
 from typing import Annotated, Final, get_args
 
 from glyphoxa.app.background import timeline_writer
+from glyphoxa.app.desk import Desk
 from glyphoxa.chronicle.timeline import EventNode
-from glyphoxa.desk import Desk
 from glyphoxa.dm.entities import MAX_FACTS
 from glyphoxa.dm.turns import LAST, RecalledThen, short
 from glyphoxa.domain.ids import NpcId, SessionId

@@ -12,9 +12,10 @@ import pytest
 from icalendar import Calendar
 
 from glyphoxa.adapters.postgres.store import Store, open_store
+from glyphoxa.app.desk import DeskSource, desk_of
+from glyphoxa.app.recaps import SessionRecaps, recap_of
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.settings import Settings
-from glyphoxa.desk import DeskSource, SessionRecaps, desk_of, recap_of
 from glyphoxa.dm.vault import PlayedSession
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.heard import Utterance

@@ -15,10 +15,10 @@ import pytest
 
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.app.background import chronicle_worker
+from glyphoxa.app.desk import DeskSource
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.provider_sections import LlmSettings, ProvidersSettings
 from glyphoxa.config.settings import MemorySettings, ModelsSettings, Settings
-from glyphoxa.desk import DeskSource
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.commands import Direct, Mute, SayAs, StopAll
 from glyphoxa.domain.ids import EntityId, NpcId, SessionId, UtteranceId

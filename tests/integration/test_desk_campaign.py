@@ -12,10 +12,10 @@ import httpx
 import pytest
 
 from glyphoxa.adapters.postgres.store import Store, open_store
+from glyphoxa.app.desk import DeskSource
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.located_yaml import text_of
 from glyphoxa.config.settings import Settings
-from glyphoxa.desk import DeskSource
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.web.access.roles import Grant, Role

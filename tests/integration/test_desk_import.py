@@ -17,9 +17,9 @@ import pytest
 from playwright.async_api import expect
 
 from glyphoxa.adapters.postgres.store import Store, open_store
+from glyphoxa.app.desk import DeskSource, desk_of
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.settings import Settings
-from glyphoxa.desk import DeskSource, desk_of
 from glyphoxa.domain.node_types import NodeType
 from glyphoxa.imports.files import TEMPORARY
 from glyphoxa.web.access.roles import Grant, Role

@@ -12,10 +12,10 @@ import pytest
 
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.app.background import timeline_writer
+from glyphoxa.app.desk import DeskSource
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.located_yaml import text_of
 from glyphoxa.config.settings import Settings
-from glyphoxa.desk import DeskSource
 from glyphoxa.domain.ids import EntityId, SessionId, SpeakerId, TurnId, UtteranceId
 from glyphoxa.domain.knowledge import Claim, Provenance, RecalledUtterance, secret_of
 from glyphoxa.domain.node_types import NodeType

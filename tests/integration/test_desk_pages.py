@@ -9,9 +9,9 @@ from playwright.async_api import expect
 
 from glyphoxa.adapters.postgres.store import open_store
 from glyphoxa.app.background import timeline_writer
+from glyphoxa.app.desk import DeskSource
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.settings import Settings
-from glyphoxa.desk import DeskSource
 from glyphoxa.domain.ids import SessionId
 from glyphoxa.web.access.roles import Grant, Role
 from tests.support.axe import violations

@@ -18,10 +18,10 @@ from discord.http import Route
 from yarl import URL
 
 from glyphoxa.adapters.postgres.store import open_store
+from glyphoxa.app.desk import DeskSource
 from glyphoxa.config.check import check
 from glyphoxa.config.sections import DiscordSettings
 from glyphoxa.config.settings import Settings, read_settings
-from glyphoxa.desk import DeskSource
 from glyphoxa.discord_bot.bot import Bot, serve
 from glyphoxa.discord_bot.commands import Services
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable

@@ -14,12 +14,12 @@ import pytest
 from benchmarks.asking import answered
 from benchmarks.servers.openai import OpenAiServer, Reply
 from glyphoxa.adapters.postgres.store import open_store
+from glyphoxa.app.desk import DeskSource, voice_presets
 from glyphoxa.app.table import open_table
 from glyphoxa.config.campaign_edit import additions, insert_all
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.located_yaml import text_of
 from glyphoxa.config.settings import Settings
-from glyphoxa.desk import DeskSource, voice_presets
 from glyphoxa.web.access.roles import Grant, Role
 from tests.support.command_line import CAMPAIGN_FILE, SALTMERE, CommandLine, a_settings_file
 from tests.support.web_door import a_door

@@ -11,8 +11,8 @@ import pytest
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
 from glyphoxa.app.background import chronicle_worker, timeline_writer
+from glyphoxa.app.desk import desk_of
 from glyphoxa.config.settings import read_settings
-from glyphoxa.desk import desk_of
 from glyphoxa.dm.sessions import SessionDesk
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import EntityId, NpcId, SessionId, UtteranceId

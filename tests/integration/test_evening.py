@@ -15,9 +15,9 @@ from glyphoxa.adapters.postgres.chronicle_log import PostgresChronicleLog
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
 from glyphoxa.app.background import chronicle_worker, timeline_writer
+from glyphoxa.app.recaps import recap_of
 from glyphoxa.chronicle.ports import said_in
 from glyphoxa.config.settings import Settings
-from glyphoxa.desk import recap_of
 from glyphoxa.domain.events import TurnFinished
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, NpcId

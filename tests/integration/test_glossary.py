@@ -10,9 +10,9 @@ import pytest
 
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.app.background import chronicle_worker
+from glyphoxa.app.desk import Desk, desk_of
 from glyphoxa.chronicle.chronicler import ChronicleWorker
 from glyphoxa.config.settings import Settings
-from glyphoxa.desk import Desk, desk_of
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId

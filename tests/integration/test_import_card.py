@@ -11,11 +11,11 @@ import pytest
 from benchmarks.asking import answered
 from benchmarks.servers.openai import OpenAiServer, Reply
 from glyphoxa.adapters.postgres.store import open_store
+from glyphoxa.app.desk import DeskSource
 from glyphoxa.app.table import open_table
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.located_yaml import text_of
 from glyphoxa.config.settings import Settings
-from glyphoxa.desk import DeskSource
 from glyphoxa.web.access.roles import Grant, Role
 from tests.integration.test_entity_speak import append, fields_of
 from tests.support.cards import BELL, BOOK, card, chunk, png, text_chunk

@@ -13,8 +13,9 @@ from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.bundle import Parts, Place, bind_campaign, export_campaign, export_for_players
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
 from glyphoxa.app.background import imports_of
+from glyphoxa.app.recaps import recap_of
+from glyphoxa.app.rehearsal import rehearsal_of
 from glyphoxa.config.settings import Settings
-from glyphoxa.desk import recap_of, rehearsal_of
 from glyphoxa.dm.imported import EVERYTHING, SourceText, SourceWorld
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.errors import InvalidInput

@@ -20,6 +20,7 @@ from glyphoxa.adapters.postgres.chronicle_log import PostgresChronicleLog
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
 from glyphoxa.app.background import chronicle_log, chronicle_worker, chronicler_of, open_talk_readers
+from glyphoxa.app.desk import DeskSource
 from glyphoxa.chronicle.chronicler import Chronicler
 from glyphoxa.chronicle.judge import LlmJudge, RulesJudge
 from glyphoxa.chronicle.ports import JudgedUtterance
@@ -27,7 +28,6 @@ from glyphoxa.chronicle.rules_extractor import RulesExtractor
 from glyphoxa.chronicle.salience import AFTERWARDS
 from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance, SceneTalk
 from glyphoxa.config.settings import Settings
-from glyphoxa.desk import DeskSource
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, SessionId, TurnId
 from glyphoxa.domain.judgement import Judged, Mode, TurnJudgement

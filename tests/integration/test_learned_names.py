@@ -13,7 +13,7 @@ from glyphoxa.adapters.postgres.server.sql import load_queries
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
 from glyphoxa.adapters.postgres.world.learned_names import PostgresLearnedNames
-from glyphoxa.desk import names_desk_of
+from glyphoxa.app.desk import names_desk_of
 from glyphoxa.dm.timeline import Timeline
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.errors import InvalidInput, NotFound

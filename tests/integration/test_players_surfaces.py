@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from glyphoxa.adapters.postgres.store import Store
+from glyphoxa.app.desk import desk_of
+from glyphoxa.app.recaps import recap_of
 from glyphoxa.config.settings import Settings
-from glyphoxa.desk import desk_of, recap_of
 from glyphoxa.domain.defaults import SUMMARY_TOKENS
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId

@@ -25,8 +25,8 @@ from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.adapters.postgres.world.erasure import Meant, PostgresErasure
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
 from glyphoxa.app.background import chronicle_worker
+from glyphoxa.app.rehearsal import rehearsal_of
 from glyphoxa.config.settings import Settings
-from glyphoxa.desk import rehearsal_of
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SessionId, SpeakerId, UtteranceId

@@ -23,8 +23,8 @@ from hypothesis import strategies as st
 from glyphoxa.adapters.postgres.chronicle_log import PostgresChronicleLog
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.app.background import chronicle_worker
+from glyphoxa.app.desk import Desk, WrappedUp, desk_of
 from glyphoxa.config.settings import Settings
-from glyphoxa.desk import Desk, WrappedUp, desk_of
 from glyphoxa.dm.wrap_up import MOST_LINES, LineDecision
 from glyphoxa.domain.campaign import Campaign, Safety
 from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable

@@ -16,9 +16,9 @@ from simcord.results import InteractionResult
 
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.adapters.postgres.transcript.table_commands import PostgresTableCommands
+from glyphoxa.app.desk import Desk, DeskSource
 from glyphoxa.config.sections import DiscordSettings
 from glyphoxa.config.settings import Settings
-from glyphoxa.desk import Desk, DeskSource
 from glyphoxa.discord_bot.access import Asked, Caller, Door
 from glyphoxa.discord_bot.bot import Bot
 from glyphoxa.discord_bot.commands import Services

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import yaml
 
 from glyphoxa.app import engines
+from glyphoxa.app.desk import DeskSource
 from glyphoxa.app.engines import EarSpec, MouthSpec
 from glyphoxa.app.table import OpenedTable, open_table
 from glyphoxa.config.settings import Settings
-from glyphoxa.desk import DeskSource
 from glyphoxa.domain.campaign import Player
 from glyphoxa.domain.events import TableEvent, UtteranceKept
 from glyphoxa.domain.heard import Draft, EagerTurn, Heard, HeardWord, PartialHeard, SpeechStarted, TurnEnded, Utterance

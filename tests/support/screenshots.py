@@ -21,9 +21,9 @@ from PIL import Image
 from playwright.async_api import Browser, Page, expect
 
 from glyphoxa.adapters.postgres.store import open_store
+from glyphoxa.app.desk import DeskSource
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.settings import Settings
-from glyphoxa.desk import DeskSource
 from glyphoxa.web.access.roles import Grant, Role
 from tests.support.browser import a_browser
 from tests.support.builders import an_utterance

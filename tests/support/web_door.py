@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 from websockets.asyncio.client import ClientConnection, connect
 
-from glyphoxa.desk import DeskSource
+from glyphoxa.app.desk import DeskSource
 from glyphoxa.web.access.consent import ConsentRegister
 from glyphoxa.web.access.links import Entrance, InvitedOnly, Links, links_of
 from glyphoxa.web.access.records import AuditKind

@@ -17,7 +17,7 @@ from ssl import SSLContext, create_default_context
 import httpx
 import numpy as np
 
-from glyphoxa.desk import DeskSource
+from glyphoxa.app.desk import DeskSource
 from glyphoxa.domain.campaign import Campaign, Entity, Npc, Player, Scene
 from glyphoxa.domain.commands import Puppet, ShowControls, TableCommand
 from glyphoxa.domain.errors import InvalidInput

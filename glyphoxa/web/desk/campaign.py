@@ -7,8 +7,9 @@ from typing import Final
 from fastapi import Request
 from fastapi.responses import PlainTextResponse, Response
 
+from glyphoxa.app.campaign_editor import CampaignDraft, CampaignEditor
+from glyphoxa.app.desk import voice_presets
 from glyphoxa.config.campaign_edit import type_form
-from glyphoxa.desk import CampaignDraft, CampaignEditor, voice_presets
 from glyphoxa.dm.campaign_diff import CampaignChanges
 from glyphoxa.domain.errors import InvalidInput, counted
 from glyphoxa.domain.node_types import DEFAULT_SCHEMA

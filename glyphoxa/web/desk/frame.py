@@ -13,7 +13,8 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from loguru import logger
 
-from glyphoxa.desk import MOST_CHARACTERS, Desk, DeskSource
+from glyphoxa.app.campaign_editor import MOST_CHARACTERS
+from glyphoxa.app.desk import Desk, DeskSource
 from glyphoxa.domain.campaign import Campaign, Scene
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.ids import SessionId

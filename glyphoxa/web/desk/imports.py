@@ -13,7 +13,7 @@ from fastapi.responses import JSONResponse, Response
 
 from glyphoxa.adapters.postgres.server.offload import gc_paused
 from glyphoxa.adapters.postgres.world.imports import PostgresImports
-from glyphoxa.desk import Desk
+from glyphoxa.app.desk import Desk
 from glyphoxa.dm.import_review import Group
 from glyphoxa.dm.imported import NEW_ENTITY, Decision, DocumentEdit, DocumentSelection, ImportKind, SourceWorld
 from glyphoxa.dm.wording import arrival_in_words, plain, proposal_in_words

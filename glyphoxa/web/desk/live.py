@@ -17,8 +17,8 @@ from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response
 
 from glyphoxa.app.background import chronicle_log
+from glyphoxa.app.desk import Desk, DeskSource
 from glyphoxa.app.models import weights_for
-from glyphoxa.desk import Desk, DeskSource
 from glyphoxa.dm import turns as turn_told
 from glyphoxa.dm.table_commands import CommandReader
 from glyphoxa.dm.wording import backlog_in_words, reading_in_words

@@ -9,8 +9,8 @@ from typing import Final
 
 from fastapi import Request
 
+from glyphoxa.app.desk import Desk
 from glyphoxa.chronicle.timeline import EventNode
-from glyphoxa.desk import Desk
 from glyphoxa.dm.turns import prompt_shown
 from glyphoxa.domain.errors import NotFound
 from glyphoxa.domain.ids import EntityId, NpcId

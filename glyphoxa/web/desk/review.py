@@ -8,7 +8,7 @@ from typing import Final
 
 from fastapi import Request
 
-from glyphoxa.desk import Desk
+from glyphoxa.app.desk import Desk
 from glyphoxa.dm.entities import json_or_text
 from glyphoxa.dm.facts import Decision
 from glyphoxa.dm.ports import CitedUtterance

@@ -10,7 +10,8 @@ from urllib.parse import quote
 from fastapi import Request
 from fastapi.responses import PlainTextResponse, RedirectResponse, Response
 
-from glyphoxa.desk import Desk, SessionRecaps
+from glyphoxa.app.desk import Desk
+from glyphoxa.app.recaps import SessionRecaps
 from glyphoxa.dm import turns as turn_told
 from glyphoxa.dm.ports import CitedUtterance
 from glyphoxa.dm.timeline import Preview

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from fastapi import Request
 
-from glyphoxa.desk import Desk
+from glyphoxa.app.desk import Desk
 from glyphoxa.dm.entities import json_or_text
 from glyphoxa.domain.errors import InvalidInput, did_you_mean
 from glyphoxa.domain.ids import EntityId

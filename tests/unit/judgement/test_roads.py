@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from glyphoxa.actors.model_asker import ModelAsker
 from glyphoxa.app.background import TalkReaders
+from glyphoxa.app.recaps import SessionRecaps
 from glyphoxa.app.table import state_of
 from glyphoxa.chronicle.coined_terms import CoinedTerms
 from glyphoxa.chronicle.ports import Unread
@@ -28,7 +29,6 @@ from glyphoxa.chronicle.summaries import LlmSummariser
 from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance, SceneTalk
 from glyphoxa.chronicle.timeline import StoredTimeline, TimelineWriter
 from glyphoxa.config.settings import Settings
-from glyphoxa.desk import SessionRecaps
 from glyphoxa.dm.player_safe import PlayersView, PublicPart
 from glyphoxa.domain.campaign import Campaign, Entity, Exchange, Safety, Secret
 from glyphoxa.domain.events import NpcSpeaks, SceneChanged, TableEvent, UtteranceKept, UtteranceRevised

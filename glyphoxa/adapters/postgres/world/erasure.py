@@ -7,15 +7,19 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from glyphoxa.adapters.postgres.server.database import CampaignQueries
+from glyphoxa.adapters.postgres.server.offload import offload
 from glyphoxa.adapters.postgres.server.sql import timestamp
 from glyphoxa.adapters.postgres.world.transaction import WorldTransaction, world_transaction
 from glyphoxa.domain.campaign import Player
 from glyphoxa.domain.errors import Unavailable
+from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, PlayerId, SessionId, UtteranceId
 from glyphoxa.names.resolve import players_by_name
+from glyphoxa.transcript.spool import erase_from_spool, spool_of
 from glyphoxa.world.encoding import encode
 from glyphoxa.world.events import Cause, TalkErased, WorldEvent, without_words
 
@@ -24,6 +28,8 @@ if TYPE_CHECKING:
 
 _DEADLINE_MS: Final = 600_000
 _ALL_EVENTS: Final = 1_000_000_000
+_FILES_AS_ROWS: Final = 1_000
+"""Rows that are read in the time in which a few files are read or rewritten."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,3 +204,45 @@ class PostgresErasure(CampaignQueries):
 
     async def _run(self, world: WorldTransaction, query: str, *values: object) -> None:
         await world.connection.execute(self._sql[query], world.campaign, *values)
+
+
+async def erase(
+    erasure: PostgresErasure, data_dir: Path, campaign: CampaignId, meant: Meant, *, at_ms: int
+) -> tuple[Sequence[ErasedTalk], int]:
+    """Erase in the database, in one transaction, then in the files. After a crash between them, call it again.
+
+    Returns:
+        The erased utterances by campaign, and the number of erased spool records.
+
+    Raises:
+        Unavailable: The database is away, and nothing was erased; or a running table locks the spool, and only the
+            database was erased.
+    """
+    done = await erasure.erase(campaign, meant, at_ms=at_ms)
+    gone = await erasure.erased(campaign)
+    n_records = await offload(lambda: _erase_files(data_dir, campaign, meant, gone), amount=_FILES_AS_ROWS)
+    return done, n_records
+
+
+def _erase_files(data_dir: Path, campaign: CampaignId, meant: Meant, gone: frozenset[UtteranceId]) -> int:
+    def is_meant(said: Utterance) -> bool:
+        if said.campaign_id != campaign:
+            return False
+        return said.id in gone or (
+            (meant.player is None or (str(said.speaker_id) == str(meant.player) and said.npc_id is None))
+            and (meant.session is None or said.session_id == meant.session)
+            and (meant.before_ms is None or said.at_ms < meant.before_ms)
+        )
+
+    mentions = [str(each) for each in (meant.player, meant.session) if each is not None]
+    if meant == Meant():
+        mentions = [str(campaign)]
+    n_records = erase_from_spool(spool_of(data_dir), is_meant, mentions=mentions)
+    try:
+        # Cached prompts of local models may contain facts from the transcript. They are made again when needed.
+        for path in sorted((data_dir / "prompts").glob("*")):
+            if path.is_file():
+                path.unlink()
+    except OSError as error:
+        raise Unavailable(f"{data_dir / 'prompts'} cannot be emptied: {error.strerror}; erase again") from None
+    return n_records

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
 import yaml
 from pydantic import TypeAdapter
@@ -17,41 +15,33 @@ from glyphoxa.adapters.postgres.chronicle_log import PostgresChronicleLog
 from glyphoxa.adapters.postgres.server.offload import offload
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.transcript.log import PostgresTurns
-from glyphoxa.adapters.postgres.world.erasure import ErasedTalk, Meant, PostgresErasure
 from glyphoxa.adapters.postgres.world.imports import PostgresImports
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection, SeenEntity
 from glyphoxa.adapters.postgres.world.learned_names import PostgresLearnedNames
-from glyphoxa.app.background import imports_of, make_names, timeline_writer
-from glyphoxa.app.engines import read_playable
+from glyphoxa.app.background import imports_of, timeline_writer
+from glyphoxa.app.campaign_editor import CampaignEditor
 from glyphoxa.app.memory import SAID_BEFORE
-from glyphoxa.app.table import state_of, table_context
+from glyphoxa.app.recaps import ROWS_A_LINE, ROWS_A_NAME, SessionRecaps
+from glyphoxa.app.rehearsal import rehearsal_of
 from glyphoxa.chronicle.atoms import place_of
 from glyphoxa.chronicle.ports import said_in
-from glyphoxa.chronicle.rules_extractor import names_of
-from glyphoxa.chronicle.summaries import LineSelection, heard_by
+from glyphoxa.chronicle.summaries import LineSelection
 from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance
 from glyphoxa.chronicle.timeline import EventNode
-from glyphoxa.config.campaign_edit import AtomicFile, additions, insert_all, stamp_of
-from glyphoxa.config.located_yaml import InvalidFile, Problem
 from glyphoxa.config.settings import Settings
-from glyphoxa.dm.campaign_diff import CampaignChanges
 from glyphoxa.dm.entities import EntityDesk, NameResolver
 from glyphoxa.dm.facts import ChangedMeanwhile, Decision, FactDesk
 from glyphoxa.dm.nodes import MemoryNode, nodes_of
-from glyphoxa.dm.player_safe import PlayersView
 from glyphoxa.dm.ports import CitedUtterance
 from glyphoxa.dm.sessions import SessionDesk
 from glyphoxa.dm.timeline import Timeline
 from glyphoxa.dm.turns import TurnDesk
 from glyphoxa.dm.wrap_up import MOST_LINES, FactProposal, LineDecision, WrapUp, chosen
 from glyphoxa.domain.calendar import CampaignTimes
-from glyphoxa.domain.campaign import Campaign, Exchange, Npc, Player, Scene
-from glyphoxa.domain.defaults import SUMMARY_TOKENS
-from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, Unavailable, did_you_mean
-from glyphoxa.domain.heard import Utterance
+from glyphoxa.domain.campaign import Campaign, Exchange, Npc, Player
+from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SceneId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import DM, HOLDINGS, MEANING, PUBLIC, Fact, Viewer
-from glyphoxa.domain.prompt_budgets import BEHIND_THE_QUESTION
 from glyphoxa.domain.session_state import DM_VIEW, SessionState, View
 from glyphoxa.imports.source_reader import SourceReader
 from glyphoxa.judgement.safety import topics_of
@@ -61,23 +51,14 @@ from glyphoxa.language.words import fold
 from glyphoxa.names.followed import with_stored
 from glyphoxa.names.gazetteer import Gazetteer, cast_of, entries_of
 from glyphoxa.names.learning import NamesDesk
-from glyphoxa.npc.session import enter
-from glyphoxa.npc.table import Table, TableState
-from glyphoxa.prompt.gather import HotContexts
+from glyphoxa.npc.table import Table
 from glyphoxa.prompt.identity import examples_draft, persona_draft
-from glyphoxa.prompt.prompt import ComposedPrompt, PromptLimits, compose
-from glyphoxa.transcript.journal import SessionMark
+from glyphoxa.prompt.prompt import ComposedPrompt
 from glyphoxa.transcript.ports import TalkFilter
 from glyphoxa.transcript.sessions import LastSessions, session_of
-from glyphoxa.transcript.spool import erase_from_spool, spool_of
 from glyphoxa.world.events import Cause
 from glyphoxa.world.fact_events import FactReplaced
 from glyphoxa.world.graph import Known
-
-# Names, and how they are misheard.
-
-_ROWS_A_NAME = 40
-"""Rows that are read in the time in which one name is indexed."""
 
 
 async def names_desk_of(store: Store, campaign: CampaignId) -> NamesDesk:
@@ -85,14 +66,8 @@ async def names_desk_of(store: Store, campaign: CampaignId) -> NamesDesk:
     loaded = await store.campaigns.get(campaign)
     learned = PostgresLearnedNames(store.database)
     entries = with_stored(entries_of(loaded), await learned.entries(campaign), cast_of(loaded))
-    names = await offload(
-        lambda: Gazetteer.build(entries, language=loaded.language), amount=len(entries) * _ROWS_A_NAME
-    )
+    names = await offload(lambda: Gazetteer.build(entries, language=loaded.language), amount=len(entries) * ROWS_A_NAME)
     return NamesDesk(campaign, names, learned, now_ms)
-
-
-_AS_ROWS: Final = 1_000
-"""Rows that are read in the time in which a few files are read or rewritten."""
 
 
 _GOALS: Final = ("plan", "promise", "quest", "wish")
@@ -335,7 +310,7 @@ class Desk:
             aloud = maker.aloud(shown, facts, ended, recaps.players, guarded)
             return shown, maker.proposals(played, judged, facts, ended), aloud
 
-        shown, proposals, aloud = await offload(wrapped_up, amount=len(said) * _ROWS_A_LINE)
+        shown, proposals, aloud = await offload(wrapped_up, amount=len(said) * ROWS_A_LINE)
         lines = {each.utterance.id for each in shown}
         return WrappedUp(
             proposals,
@@ -471,304 +446,3 @@ class DeskSource:
         scene = table.scene if npc in table.scene.npcs else None
         asked = rehearsal_of(self.settings, self.store, table.campaign, who, (table.session, scene, said))
         return await asked.ask(line)
-
-
-# Erasing utterances: in the database, then in the files of the data directory.
-
-
-async def erase(
-    erasure: PostgresErasure, data_dir: Path, campaign: CampaignId, meant: Meant, *, at_ms: int
-) -> tuple[Sequence[ErasedTalk], int]:
-    """Erase in the database, in one transaction, then in the files. After a crash between them, call it again.
-
-    Returns:
-        The erased utterances by campaign, and the number of erased spool records.
-
-    Raises:
-        Unavailable: The database is away, and nothing was erased; or a running table locks the spool, and only the
-            database was erased.
-    """
-    done = await erasure.erase(campaign, meant, at_ms=at_ms)
-    gone = await erasure.erased(campaign)
-    n_records = await offload(lambda: _erase_files(data_dir, campaign, meant, gone), amount=_AS_ROWS)
-    return done, n_records
-
-
-def _erase_files(data_dir: Path, campaign: CampaignId, meant: Meant, gone: frozenset[UtteranceId]) -> int:
-    def is_meant(said: Utterance) -> bool:
-        if said.campaign_id != campaign:
-            return False
-        return said.id in gone or (
-            (meant.player is None or (str(said.speaker_id) == str(meant.player) and said.npc_id is None))
-            and (meant.session is None or said.session_id == meant.session)
-            and (meant.before_ms is None or said.at_ms < meant.before_ms)
-        )
-
-    mentions = [str(each) for each in (meant.player, meant.session) if each is not None]
-    if meant == Meant():
-        mentions = [str(campaign)]
-    n_records = erase_from_spool(spool_of(data_dir), is_meant, mentions=mentions)
-    try:
-        # Cached prompts of local models may contain facts from the transcript. They are made again when needed.
-        for path in sorted((data_dir / "prompts").glob("*")):
-            if path.is_file():
-                path.unlink()
-    except OSError as error:
-        raise Unavailable(f"{data_dir / 'prompts'} cannot be emptied: {error.strerror}; erase again") from None
-    return n_records
-
-
-# The campaign file of an open table.
-
-MOST_CHARACTERS: Final = 1_000_000
-"""Longer files are changed with an editor and `glyphoxa campaign load`."""
-
-
-@dataclass(frozen=True, slots=True)
-class CampaignDraft:
-    """A new text for the campaign file, before it is saved.
-
-    Attributes:
-        base: The stamp of the file's text on which this one is based.
-        problems: Mistakes because of which no table can be opened. Without any, `campaign` and `changes` are set.
-        changes: The effect of saving on the stored campaign.
-    """
-
-    text: str
-    base: str
-    problems: tuple[Problem, ...] = ()
-    warnings: tuple[str, ...] = ()
-    campaign: Campaign | None = None
-    changes: CampaignChanges | None = None
-
-    @property
-    def is_changed(self) -> bool:
-        """Whether it differs from the file's text."""
-        return stamp_of(self.text) != self.base
-
-    @property
-    def shown(self) -> str:
-        """The stamp of the preview, which includes the effect of saving."""
-        changes = self.changes or CampaignChanges()
-        return stamp_of(repr((self.text, changes.added, changes.changed, changes.removed, changes.remarks)))
-
-
-class CampaignEditor:
-    """Checks, extends and saves the campaign file of an open table."""
-
-    def __init__(self, settings: Settings, store: Store, campaign: CampaignId) -> None:
-        """Raises: InvalidInput: The settings name no campaign file."""
-        if settings.campaign is None:
-            raise InvalidInput("this table was opened without a campaign file")
-        self.file: Final = AtomicFile(settings.campaign)
-        self._settings = settings
-        self._store = store
-        self._campaign = campaign
-
-    async def begin(self) -> CampaignDraft:
-        """Begin with the current text. Raises: InvalidInput: It cannot be read. Unavailable: The database is away."""
-        text = self.file.read()
-        return await self.check(text, base=stamp_of(text))
-
-    async def check(self, text: str, *, base: str) -> CampaignDraft:
-        """Find the mistakes in a text, or the changes that it makes. Nothing is saved.
-
-        Raises:
-            InvalidInput: It is too long for the desk.
-            Unavailable: The database is away.
-        """
-        text = text.replace("\r\n", "\n")
-        if len(text) > MOST_CHARACTERS:
-            raise InvalidInput(
-                f"the text has {len(text):,} characters; at most {MOST_CHARACTERS:,} can be changed here. Change the "
-                "file with an editor, then run: glyphoxa campaign load"
-            )
-        try:
-            # Reading a portrait takes a tenth of a second.
-            amount = len(text) // 50 + 10_000 * text.count("portrait:")
-            found = await offload(lambda: read_playable(self.file.path, self._settings, text), amount=amount)
-        except InvalidFile as error:
-            return CampaignDraft(text, base, error.problems)
-        if found.campaign.id != self._campaign:
-            where = found.source.problem(("campaign", "id"), "")
-            what = f"this text has the campaign id {found.campaign.id!r}; the one that is open is {self._campaign!r}"
-            return CampaignDraft(text, base, (Problem(where.line, what),))
-        changes = await self._store.campaigns.changes(found.campaign)
-        warnings = tuple(each.removeprefix(f"{self.file.path}:") for each in found.warnings)
-        return CampaignDraft(text, base, (), warnings, found.campaign, changes)
-
-    async def add(self, draft: CampaignDraft, form: Mapping[str, str]) -> CampaignDraft:
-        """Return the draft with the items that a form describes. Nothing is saved.
-
-        Raises:
-            InvalidInput: The form is incomplete, or the text has no place for it.
-            Unavailable: The database is away.
-        """
-        text = insert_all(draft.text, additions(form, draft.campaign))
-        return await self.check(text, base=draft.base)
-
-    async def save(self, draft: CampaignDraft, *, shown: str) -> CampaignChanges:
-        """Write the file and apply its changes to the stored campaign: both, or nothing.
-
-        Args:
-            shown: The stamp of the preview that the DM saw (`CampaignDraft.shown`).
-
-        Raises:
-            InvalidInput: The draft has mistakes, its preview is outdated, or the file was changed.
-            Unavailable: The database is away.
-        """
-        if draft.campaign is None or draft.changes is None:
-            raise InvalidInput("a campaign with mistakes cannot be saved")
-        if draft.shown != shown:
-            raise InvalidInput("this is not what you were shown; nothing was saved, check it again")
-        before = self.file.read()
-        self.file.replace(draft.text, base=draft.base)
-        try:
-            return await self._store.campaigns.load(draft.campaign, only_if=draft.changes)
-        except GlyphoxaError:
-            self.file.replace(before, base=stamp_of(draft.text))
-            raise
-
-
-# Recaps: the most salient lines of a session.
-
-_ROWS_A_LINE = 40
-"""Rows that are read in the time in which one line is judged."""
-
-
-Audience = Literal["players", "dm"] | NpcId
-
-
-@dataclass(frozen=True, slots=True)
-class SessionRecaps:
-    """Recaps of a campaign's sessions, with its current names and secrets."""
-
-    campaign: Campaign
-    log: PostgresChronicleLog
-    known: Sequence[KnownEntity]
-    names: Gazetteer
-    players: PlayersView
-
-    @classmethod
-    async def of(cls, store: Store, campaign: CampaignId, *, log: PostgresChronicleLog | None = None) -> SessionRecaps:
-        """Raises: Unavailable: The database is away."""
-        log = log or PostgresChronicleLog(store.database, store.world)
-        stored, known = await store.campaigns.get(campaign), await log.known(campaign)
-        merged, secrets = await log.guarded(campaign)
-
-        def read() -> SessionRecaps:
-            players = PlayersView((*known, *merged), stored, secrets)
-            return cls(stored, log, known, names_of(known, stored.language), players)
-
-        return await offload(read, amount=len(known) * _ROWS_A_NAME)
-
-    async def said(self, session: SessionId) -> list[NumberedUtterance]:
-        """Return the utterances of a session that are not retracted. Raises: Unavailable: The database is away."""
-        return await said_in(self.log, self.campaign.id, session)
-
-    async def told(
-        self, said: Sequence[NumberedUtterance], audience: Audience, *, tokens: int = SUMMARY_TOKENS
-    ) -> list[str]:
-        """Return the recap of a session's utterances; see `recap_of`."""
-
-        def told() -> list[str]:
-            heard, own = said, None
-            if audience == "players":
-                heard = self.players.shown(heard)
-            elif audience != "dm":
-                own, forbids = NpcId(audience), topics_of(self.campaign).forbids
-                heard = [each for each in heard_by(own, heard) if not forbids(each.utterance.text)]
-            selection = LineSelection(self.campaign.language, lambda: self.names, tokens)
-            return [one.text for one in selection.select([each.utterance for each in heard], own=own)]
-
-        # This takes a second for a long session. Without a thread, an open table would hear nothing meanwhile.
-        return await offload(told, amount=len(said) * _ROWS_A_LINE)
-
-
-async def recap_of(
-    store: Store, campaign: CampaignId, session: SessionId, audience: Audience, *, tokens: int = SUMMARY_TOKENS
-) -> Sequence[str]:
-    """Return the recap of a session.
-
-    Args:
-        audience: `players`: lines that they may know. `dm`: all statements of players. An NPC: those that it heard.
-        tokens: The maximum length.
-
-    Raises:
-        Unavailable: The database is away.
-    """
-    recaps = await SessionRecaps.of(store, campaign)
-    return await recaps.told(await recaps.said(session), audience, tokens=tokens)
-
-
-# Rehearsals: the prompt that a table would make for a player's line.
-
-
-@dataclass(frozen=True, slots=True)
-class Rehearsal:
-    """An NPC and a player as at a table, to compose prompts. Nothing is spoken or stored.
-
-    Attributes:
-        memory: None without long-term memory, and for a campaign that is not stored.
-    """
-
-    settings: Settings
-    memory: Store | None
-    state: TableState
-    context: HotContexts
-    npc: Npc
-    player: Player
-
-    async def ask(self, line: str) -> ComposedPrompt:
-        """Return the prompt for the NPC's model if the player said this line."""
-        state, player = self.state, self.player
-        names = make_names(state.campaign, self.settings.correction, self.memory, now_ms=now_ms)
-        await names.open()
-        text = names.correct(" ".join(line.split())).text
-        state.add_player(player)
-        async with self._in_the_scene():
-            self.context.prefetch.begin(player.id)
-            prompt = state.conversations[self.npc.id].prompt(text, player.name)
-            facts_at = BEHIND_THE_QUESTION if self.npc.engine == "s2s" else self.settings.facts_at
-            limits = PromptLimits(self.settings.budgets.window_tokens)
-            return await compose(self.context, prompt, facts_at, limits=limits)
-
-    @asynccontextmanager
-    async def _in_the_scene(self) -> AsyncIterator[None]:
-        """Read what a table reads before anybody speaks."""
-        state = self.state
-        try:
-            if self.memory is not None:
-                await self.memory.read(state.campaign.id)
-            await enter(state.scene, state, self.context)
-            yield
-        finally:
-            await self.context.prefetch.close()
-
-
-def rehearsal_of(
-    settings: Settings,
-    store: Store | None,
-    campaign: Campaign,
-    who: tuple[Npc, Player],
-    session: tuple[SessionId, Scene | None, Sequence[Utterance]],
-) -> Rehearsal:
-    """Prepare the prompts of an NPC.
-
-    Args:
-        store: None without long-term memory.
-        who: The NPC, and the player who asks.
-        session: Its id, its scene and its last utterances. Without a scene: the one where a table would open, or the
-            first one with this NPC.
-    """
-    npc, player = who
-    name, scene, said = session
-    mark = SessionMark(LastSessions(settings.data_directory), campaign.id, name, now_ms=now_ms)
-    state = state_of(settings, campaign, name, mark)
-    state.remember(said)
-    if scene is not None:
-        state.scene = scene
-    elif npc.id not in state.scene.npcs:
-        state.scene = next((each for each in campaign.scenes if npc.id in each.npcs), state.scene)
-    context = table_context(settings, state, store)
-    return Rehearsal(settings, store, state, context, npc, player)

@@ -1,0 +1,127 @@
+"""Checks, extends and saves the campaign file of an open table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from glyphoxa.adapters.postgres.server.offload import offload
+from glyphoxa.adapters.postgres.store import Store
+from glyphoxa.app.engines import read_playable
+from glyphoxa.config.campaign_edit import AtomicFile, additions, insert_all, stamp_of
+from glyphoxa.config.located_yaml import InvalidFile, Problem
+from glyphoxa.config.settings import Settings
+from glyphoxa.dm.campaign_diff import CampaignChanges
+from glyphoxa.domain.campaign import Campaign
+from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
+from glyphoxa.domain.ids import CampaignId
+
+MOST_CHARACTERS: Final = 1_000_000
+"""Longer files are changed with an editor and `glyphoxa campaign load`."""
+
+
+@dataclass(frozen=True, slots=True)
+class CampaignDraft:
+    """A new text for the campaign file, before it is saved.
+
+    Attributes:
+        base: The stamp of the file's text on which this one is based.
+        problems: Mistakes because of which no table can be opened. Without any, `campaign` and `changes` are set.
+        changes: The effect of saving on the stored campaign.
+    """
+
+    text: str
+    base: str
+    problems: tuple[Problem, ...] = ()
+    warnings: tuple[str, ...] = ()
+    campaign: Campaign | None = None
+    changes: CampaignChanges | None = None
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether it differs from the file's text."""
+        return stamp_of(self.text) != self.base
+
+    @property
+    def shown(self) -> str:
+        """The stamp of the preview, which includes the effect of saving."""
+        changes = self.changes or CampaignChanges()
+        return stamp_of(repr((self.text, changes.added, changes.changed, changes.removed, changes.remarks)))
+
+
+class CampaignEditor:
+    """Checks, extends and saves the campaign file of an open table."""
+
+    def __init__(self, settings: Settings, store: Store, campaign: CampaignId) -> None:
+        """Raises: InvalidInput: The settings name no campaign file."""
+        if settings.campaign is None:
+            raise InvalidInput("this table was opened without a campaign file")
+        self.file: Final = AtomicFile(settings.campaign)
+        self._settings = settings
+        self._store = store
+        self._campaign = campaign
+
+    async def begin(self) -> CampaignDraft:
+        """Begin with the current text. Raises: InvalidInput: It cannot be read. Unavailable: The database is away."""
+        text = self.file.read()
+        return await self.check(text, base=stamp_of(text))
+
+    async def check(self, text: str, *, base: str) -> CampaignDraft:
+        """Find the mistakes in a text, or the changes that it makes. Nothing is saved.
+
+        Raises:
+            InvalidInput: It is too long for the desk.
+            Unavailable: The database is away.
+        """
+        text = text.replace("\r\n", "\n")
+        if len(text) > MOST_CHARACTERS:
+            raise InvalidInput(
+                f"the text has {len(text):,} characters; at most {MOST_CHARACTERS:,} can be changed here. Change the "
+                "file with an editor, then run: glyphoxa campaign load"
+            )
+        try:
+            # Reading a portrait takes a tenth of a second.
+            amount = len(text) // 50 + 10_000 * text.count("portrait:")
+            found = await offload(lambda: read_playable(self.file.path, self._settings, text), amount=amount)
+        except InvalidFile as error:
+            return CampaignDraft(text, base, error.problems)
+        if found.campaign.id != self._campaign:
+            where = found.source.problem(("campaign", "id"), "")
+            what = f"this text has the campaign id {found.campaign.id!r}; the one that is open is {self._campaign!r}"
+            return CampaignDraft(text, base, (Problem(where.line, what),))
+        changes = await self._store.campaigns.changes(found.campaign)
+        warnings = tuple(each.removeprefix(f"{self.file.path}:") for each in found.warnings)
+        return CampaignDraft(text, base, (), warnings, found.campaign, changes)
+
+    async def add(self, draft: CampaignDraft, form: Mapping[str, str]) -> CampaignDraft:
+        """Return the draft with the items that a form describes. Nothing is saved.
+
+        Raises:
+            InvalidInput: The form is incomplete, or the text has no place for it.
+            Unavailable: The database is away.
+        """
+        text = insert_all(draft.text, additions(form, draft.campaign))
+        return await self.check(text, base=draft.base)
+
+    async def save(self, draft: CampaignDraft, *, shown: str) -> CampaignChanges:
+        """Write the file and apply its changes to the stored campaign: both, or nothing.
+
+        Args:
+            shown: The stamp of the preview that the DM saw (`CampaignDraft.shown`).
+
+        Raises:
+            InvalidInput: The draft has mistakes, its preview is outdated, or the file was changed.
+            Unavailable: The database is away.
+        """
+        if draft.campaign is None or draft.changes is None:
+            raise InvalidInput("a campaign with mistakes cannot be saved")
+        if draft.shown != shown:
+            raise InvalidInput("this is not what you were shown; nothing was saved, check it again")
+        before = self.file.read()
+        self.file.replace(draft.text, base=draft.base)
+        try:
+            return await self._store.campaigns.load(draft.campaign, only_if=draft.changes)
+        except GlyphoxaError:
+            self.file.replace(before, base=stamp_of(draft.text))
+            raise
