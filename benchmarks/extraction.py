@@ -26,6 +26,7 @@ import numpy as np
 from benchmarks.recall_data import Turn, read_turns, utterances_of
 from benchmarks.runner import command, percentile, positive, read_rows, run, to_write, write_rows
 from glyphoxa.app.background import RULES, TalkReaders, open_talk_readers
+from glyphoxa.chat.questions import JsonSchema, StructuredLlm
 from glyphoxa.chronicle.effects import folded
 from glyphoxa.chronicle.ports import Extractor, TurnJudge
 from glyphoxa.chronicle.talk import Extraction, KnownEntity, NumberedUtterance, SceneTalk
@@ -34,7 +35,6 @@ from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId
-from glyphoxa.domain.structured import JsonSchema, StructuredLlm
 from glyphoxa.language.vocabulary import vocabulary_of
 from glyphoxa.language.words import words
 

@@ -35,6 +35,7 @@ from glyphoxa.app.background import chronicle_log, chronicle_worker, chronicler_
 from glyphoxa.app.engines import MouthSpec, OpenMouth
 from glyphoxa.app.reader import BackgroundReader
 from glyphoxa.app.table import Opening
+from glyphoxa.chat.models import PROFILES
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.costs import PriceList, price_list
 from glyphoxa.config.provider_sections import ChronicleSettings, EmbeddingsSettings
@@ -48,7 +49,6 @@ from glyphoxa.npc.mouth import Mouth
 from glyphoxa.npc.session import TableSession
 from glyphoxa.npc.table import Table
 from glyphoxa.prompt.prompt import Prompt, with_hot_context
-from glyphoxa.providers.chat_models import PROFILES
 
 ARMS: Final = ("window", "summary", "all")
 """The hot window alone; with the summaries before it; with everything that the product adds."""

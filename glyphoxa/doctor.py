@@ -38,6 +38,7 @@ from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres
 from glyphoxa.app.engines import Host, installed, read_playable
 from glyphoxa.app.languages import campaign_of, for_campaign, language_findings
 from glyphoxa.app.models import named, weights_for
+from glyphoxa.chat.models import CHAT_MODELS, OTHERS_BYTES, ChatModel, Machine, is_a_path, judged
 from glyphoxa.config.check import Finding, Level, check, chosen_providers, place_of_memory, ports
 from glyphoxa.config.located_yaml import InvalidFile
 from glyphoxa.config.recipients import HERE
@@ -47,7 +48,6 @@ from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import GlyphoxaError, NotFound, Unavailable, counted, shown
 from glyphoxa.providers import building
 from glyphoxa.providers.building import KINDS, LLM, NO_KEY, Choice, key_of, runs_here, weights_of
-from glyphoxa.providers.chat_models import CHAT_MODELS, OTHERS_BYTES, ChatModel, Machine, is_a_path, judged
 from glyphoxa.providers.extras import PAGE_MODULES, module_is_there, need
 
 WITHIN_S: Final = 20.0

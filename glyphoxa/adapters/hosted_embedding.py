@@ -11,8 +11,8 @@ import numpy as np
 from numpy import float32
 from numpy.typing import NDArray
 
+from glyphoxa.chat.dialect import Connection
 from glyphoxa.domain.errors import InvalidInput, Unavailable
-from glyphoxa.providers.building import Connection
 from glyphoxa.recall.vectors import WrongDimensions
 
 _MAX_BYTES = 8_000

@@ -30,8 +30,8 @@ from mcp_types import CONNECTION_CLOSED, jsonrpc_message_adapter
 
 from glyphoxa.actors.deadline import done_within
 from glyphoxa.actors.supervisor import Supervisor
+from glyphoxa.chat.marks import COMMON
 from glyphoxa.domain.errors import Unavailable
-from glyphoxa.judgement.marks import COMMON
 from glyphoxa.npc.tool_spec import KINDS, CallableTool, Found, ToolSpec, nothing
 
 # What a model may see of a server: short, plain names, descriptions and answers of known types.

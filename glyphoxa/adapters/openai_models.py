@@ -1,28 +1,21 @@
-"""Models behind OpenAI's API (OpenAI, Ollama, llama.cpp, vLLM): embeddings, structured answers and reranking."""
+"""Models behind OpenAI's API (OpenAI, Ollama, llama.cpp, vLLM): embeddings and reranking."""
 
 from __future__ import annotations
 
 import base64
 import math
 from collections.abc import Mapping, Sequence
-from contextlib import aclosing
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from openai import APIError, APIStatusError, AsyncOpenAI, AuthenticationError, PermissionDeniedError
 
 from glyphoxa.actors.deadline import answered_within
-from glyphoxa.adapters.chat_completions import ChatClient, NoAnswer, error_text, kept_open
 from glyphoxa.adapters.hosted_embedding import HostedEmbeddings
+from glyphoxa.chat.client import error_text, kept_open
+from glyphoxa.chat.dialect import USUAL, Connection, Rejection
 from glyphoxa.domain.errors import InvalidInput, Unavailable, shown
-from glyphoxa.domain.structured import JsonSchema, Unparseable, parsed
-from glyphoxa.judgement.reasoning import without_reasoning
-from glyphoxa.providers.building import Connection
-from glyphoxa.providers.chat_dialect import USUAL, Rejection, dialect_of
-
-if TYPE_CHECKING:
-    from glyphoxa.adapters.local.llama import LlamaServer
 
 MAX_TEXTS = 128
 """Texts per request. The limit is 2,048 texts or 300,000 tokens (platform.openai.com/docs/api-reference/embeddings).
@@ -95,81 +88,6 @@ class OpenAiEmbeddings(HostedEmbeddings):
                 self._dialect = replace(self._dialect, omits=self._dialect.omits | refused)
 
 
-class _ChatLlm:
-    """See `StructuredLlm`.
-
-    Args:
-        name: The model's name in errors.
-        max_tokens: A longer answer is cut off and therefore unparseable.
-    """
-
-    def __init__(self, chat: ChatClient, *, name: str, max_tokens: int) -> None:
-        self._chat = chat
-        self._name = name
-        self._request: dict[str, Any] = {"max_tokens": max_tokens}
-
-    async def complete(
-        self, system: str, user: str, schema: JsonSchema, *, temperature: float = 0.0, deadline_ms: int = 30_000
-    ) -> dict[str, Any]:
-        request = {
-            **_structured(schema),
-            **self._request,
-            "messages": [{"role": "system", "content": system}, {"role": "user", "content": user}],
-            "temperature": temperature,
-        }
-        return parsed(await _answer(self._chat, request, name=self._name, deadline_ms=deadline_ms))
-
-    async def close(self) -> None:
-        await self._chat.close()
-
-
-class OpenAiStructuredLlm(_ChatLlm):
-    """A model of an OpenAI-compatible server."""
-
-    def __init__(self, connection: Connection, *, max_tokens: int = 2_000) -> None:
-        expected = dialect_of(connection.model, has_new_limit=connection.base_url is None)
-        chat = ChatClient(connection, expected=expected)
-        super().__init__(chat, name=f"model {connection.model!r}", max_tokens=max_tokens)
-
-
-class LocalStructuredLlm(_ChatLlm):
-    """The local model. A cancelled request frees it within one batch of its prompt, not seconds later.
-
-    Args:
-        server: Started; its grammar enforces the schema.
-        slot: One that no NPC uses.
-    """
-
-    def __init__(self, server: LlamaServer, *, slot: int, max_tokens: int = 400) -> None:
-        # With `return_progress` the server writes while it reads, and so notices at once that the client has gone.
-        extras = {"cache_prompt": True, "id_slot": slot, "return_progress": True}
-        connection = Connection("local", server.base_url, server.api_key)
-        chat = ChatClient(connection, expected=USUAL, extras=extras, as_words=server.as_read)
-        super().__init__(chat, name="the local model", max_tokens=max_tokens)
-        self._request["stream"] = True
-
-
-async def _answer(chat: ChatClient, request: Mapping[str, Any], *, name: str, deadline_ms: int) -> str:
-    """Return the text of a whole answer, without reasoning.
-
-    Raises:
-        Unavailable: See `StructuredLlm.complete`.
-        Unparseable: The answer was cut off.
-    """
-    text = ""
-    try:
-        async with answered_within(deadline_ms, f"{name} did not answer"), aclosing(chat.ask(request)) as deltas:
-            async for delta in deltas:
-                text += delta.text
-                if delta.finish == "length":
-                    raise Unparseable("the model's answer was cut off at the length limit")
-    except NoAnswer as error:
-        raise Unavailable(f"{name} fails: {error}") from error
-    except APIError as error:
-        raise Unavailable(f"{name} fails: {error.__cause__ or error.message}") from error
-    return without_reasoning(text)
-
-
 def _vectors(answer: object) -> list[list[float]]:
     """Return the vectors of an answer, in the order of the texts.
 
@@ -188,12 +106,6 @@ def _vector(embedding: Any) -> list[float]:
         return [*map(float, np.frombuffer(base64.b64decode(embedding), dtype="<f4"))]
     # llama.cpp writes null for a number that is not finite; some servers write it for the whole vector.
     return [math.nan if value is None else float(value) for value in embedding or ()]
-
-
-def _structured(schema: JsonSchema) -> dict[str, Any]:
-    """Response format for that schema. Untyped: the SDK's types accept no schema known only at run time."""
-    named = {"name": str(schema.get("title", "answer")), "schema": dict(schema), "strict": True}
-    return {"response_format": {"type": "json_schema", "json_schema": named}}
 
 
 class HttpReranker:

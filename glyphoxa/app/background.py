@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from loguru import logger
 
 from glyphoxa.actors.clock import now_ms
-from glyphoxa.actors.model_asker import ModelAsker, QuestionLimits
 from glyphoxa.actors.quiet_gate import LONGEST_WAIT_MS
 from glyphoxa.actors.rate_limit import RateLimit
 from glyphoxa.adapters.postgres.chronicle_log import PostgresChronicleLog
@@ -20,6 +19,8 @@ from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.imports import PostgresImports
 from glyphoxa.adapters.postgres.world.learned_names import PostgresLearnedNames
 from glyphoxa.app.models import LocalModels, load_llama
+from glyphoxa.chat.asker import ModelAsker, QuestionLimits
+from glyphoxa.chat.questions import StructuredLlm
 from glyphoxa.chronicle.atoms import Grafter
 from glyphoxa.chronicle.chronicler import EXTRACT_MS, LOOK_AGAIN_MS, Chronicler, ChronicleWorker
 from glyphoxa.chronicle.coined_terms import CoinedTerms
@@ -37,7 +38,6 @@ from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.defaults import CHECK_EVERY
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, UtteranceId
-from glyphoxa.domain.structured import StructuredLlm
 from glyphoxa.judgement.safety import SafetyTopics, topics_of
 from glyphoxa.language.relations import RelationWords
 from glyphoxa.names.corrector import Corrector
@@ -126,7 +126,8 @@ def open_asker(
     elif llama is None:
         raise InvalidInput(f"{kind} {row.name} needs a local providers.llm, such as qwen-1.5b")
     else:
-        llm = maker_of(row, section=kind)(llama, slot=slot_of(kind, settings, slots=llama.slots), **options)
+        slot = slot_of(kind, settings, slots=llama.slots)
+        llm = maker_of(row, section=kind)(llama.connection, slot=slot, as_words=llama.as_read, **options)
     stack.push_async_callback(llm.close)
     return ModelAsker(llm, temperature=temperature)
 

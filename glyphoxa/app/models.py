@@ -18,6 +18,7 @@ from glyphoxa.actors.deadline import answered_within
 from glyphoxa.adapters.local.loading import Wanted
 from glyphoxa.adapters.weights.download import ShownProgress
 from glyphoxa.adapters.weights.store import ModelFile, WeightStore
+from glyphoxa.chat.models import is_a_path
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.providers.building import (
@@ -34,7 +35,6 @@ from glyphoxa.providers.building import (
     runs_here,
     weights_of,
 )
-from glyphoxa.providers.chat_models import is_a_path
 from glyphoxa.providers.extras import need
 from glyphoxa.providers.rows import Provider
 from glyphoxa.recall.vectors import Embedder

@@ -17,7 +17,8 @@ from typing import Final, TypeAlias
 from loguru import logger
 from pydantic import Field
 
-from glyphoxa.actors.model_asker import ModelAsker
+from glyphoxa.chat.asker import ModelAsker
+from glyphoxa.chat.questions import ModelAnswer, ModelQuestion, Unparseable
 from glyphoxa.chronicle.effects import folded, is_stated_of
 from glyphoxa.chronicle.kinds import NOT_TOLD
 from glyphoxa.chronicle.llm_task import ClaimRejected, LineNumber, VisibleLines, numbered, visible_lines
@@ -36,7 +37,6 @@ from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import EntityId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import MEANING
-from glyphoxa.domain.structured import ModelAnswer, ModelQuestion, Unparseable
 from glyphoxa.judgement.safety import topics_of
 from glyphoxa.language.lexicon import texts
 from glyphoxa.language.new_names import CONCEPT, NameFinder

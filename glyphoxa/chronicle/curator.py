@@ -23,7 +23,8 @@ from loguru import logger
 from pydantic import Field, SkipValidation
 
 from glyphoxa.actors.deadline import answered_within
-from glyphoxa.actors.model_asker import ModelAsker
+from glyphoxa.chat.asker import ModelAsker
+from glyphoxa.chat.questions import Answer, ModelAnswer, ModelQuestion, OneOf, Unparseable, take_each
 from glyphoxa.chronicle.effects import MAX_NAME_CHARS, folded
 from glyphoxa.chronicle.llm_extractor import KnownBefore, Merging, TalkFindings, TalkQuestion, noted, question_about
 from glyphoxa.chronicle.llm_task import VisibleLines, numbered, visible_lines
@@ -36,7 +37,6 @@ from glyphoxa.domain.errors import InvalidInput, Unavailable, did_you_mean
 from glyphoxa.domain.ids import EntityId, NpcId, SessionId
 from glyphoxa.domain.node_types import DEFAULT_SCHEMA, Schema
 from glyphoxa.domain.session_state import SummarySentence
-from glyphoxa.domain.structured import Answer, ModelAnswer, ModelQuestion, OneOf, Unparseable, take_each
 from glyphoxa.language.lexicon import texts
 from glyphoxa.language.prompt_quotes import in_one_line
 from glyphoxa.language.text import Text

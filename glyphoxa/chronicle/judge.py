@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from pydantic import ConfigDict
 
 from glyphoxa.actors.deadline import answered_within
-from glyphoxa.actors.model_asker import ModelAsker
+from glyphoxa.chat.asker import ModelAsker
+from glyphoxa.chat.questions import ModelAnswer, ModelQuestion, Unparseable
 from glyphoxa.chronicle.consent import ConsentRequest, consent_request
 from glyphoxa.chronicle.llm_task import numbered, visible_lines
 from glyphoxa.chronicle.ports import Checked, JudgedUtterance
@@ -27,7 +28,6 @@ from glyphoxa.chronicle.salience import Line, Salience, SalienceJudge
 from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance, SceneTalk
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.judgement import Judged, Mode, Risk, TurnJudgement
-from glyphoxa.domain.structured import ModelAnswer, ModelQuestion, Unparseable
 from glyphoxa.judgement.safety import mode_and_risk
 from glyphoxa.language.lexicon import texts
 from glyphoxa.names.gazetteer import Gazetteer

@@ -15,7 +15,8 @@ from typing import Annotated, Final, TypeAlias
 
 from pydantic import AfterValidator, Field, SkipValidation
 
-from glyphoxa.actors.model_asker import ModelAsker, QuestionLimits
+from glyphoxa.chat.asker import ModelAsker, QuestionLimits
+from glyphoxa.chat.questions import JsonSchema, ModelAnswer, ModelQuestion, OneOf, Unparseable, take_each
 from glyphoxa.chronicle.atoms import said_in_words
 from glyphoxa.chronicle.effects import MAX_NAME_CHARS, MAX_VALUE_CHARS, folded
 from glyphoxa.chronicle.kinds import STORED, Kind
@@ -41,7 +42,6 @@ from glyphoxa.chronicle.talk import (
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import EntityId, UtteranceId
 from glyphoxa.domain.node_types import DEFAULT_SCHEMA, ENTITY_TYPES, NodeType, Schema
-from glyphoxa.domain.structured import JsonSchema, ModelAnswer, ModelQuestion, OneOf, Unparseable, take_each
 from glyphoxa.language.lexicon import texts
 from glyphoxa.language.prompt_quotes import in_one_line
 from glyphoxa.language.text import Text

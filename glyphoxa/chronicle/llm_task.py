@@ -13,12 +13,12 @@ from typing import Annotated, Final, TypeAlias
 
 from pydantic import Field
 
+from glyphoxa.chat.questions import Unparseable
 from glyphoxa.chronicle.consent import asks_to_forget
 from glyphoxa.chronicle.effects import folded
 from glyphoxa.chronicle.kinds import LEAST, NOT_TOLD, Kind
 from glyphoxa.chronicle.statements import NameSpan, sentences_of, stands_in
 from glyphoxa.chronicle.talk import NumberedUtterance
-from glyphoxa.domain.structured import Unparseable
 from glyphoxa.language.lexicon import capitalises_nouns, lexicon
 from glyphoxa.language.table_talk import is_out_of_character
 from glyphoxa.language.text import Text

@@ -15,7 +15,8 @@ from typing import Final, Protocol
 from loguru import logger
 from pydantic import Field, SkipValidation
 
-from glyphoxa.actors.model_asker import ModelAsker
+from glyphoxa.chat.asker import ModelAsker
+from glyphoxa.chat.questions import ModelAnswer, ModelQuestion, Unparseable, take_each
 from glyphoxa.chronicle.atoms import said_in_words
 from glyphoxa.chronicle.llm_task import ClaimRejected, LineNumber, VisibleLines, numbered, visible_lines
 from glyphoxa.chronicle.rules_extractor import PEOPLE, without_called
@@ -34,7 +35,6 @@ from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import AUTO_ACCEPT
 from glyphoxa.domain.session_state import SummarySentence
-from glyphoxa.domain.structured import ModelAnswer, ModelQuestion, Unparseable, take_each
 from glyphoxa.language.lexicon import texts
 from glyphoxa.language.new_names import NameFinder
 from glyphoxa.language.prompt_quotes import in_one_line, quoted

@@ -18,13 +18,13 @@ from glyphoxa.adapters.weights.download import ShownProgress
 from glyphoxa.adapters.weights.store import ModelFile, WeightStore
 from glyphoxa.app.languages import campaign_of, for_campaign, in_words, languages_of
 from glyphoxa.app.models import needed, weights_for
+from glyphoxa.chat.models import CHAT_MODELS, WITHIN_S, Machine, Measured, Reckoned, best, hub_name, judged
 from glyphoxa.cli.render import PlainTable, show, show_rows
 from glyphoxa.cli.scope import CONFIG
 from glyphoxa.cli.verb import Argument, Verb, argument, at_once
 from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.providers.building import LLM, TTS, find, weights_of
-from glyphoxa.providers.chat_models import CHAT_MODELS, WITHIN_S, Machine, Measured, Reckoned, best, hub_name, judged
 from glyphoxa.providers.extras import LOCAL, need
 from glyphoxa.providers.rows import ROWS
 

@@ -7,14 +7,14 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 
+from glyphoxa.chat.dialect import Habits, Reasoning, Roles
+from glyphoxa.chat.models import is_a_path, wrong_gguf_name
 from glyphoxa.config.located_yaml import Wrong
 from glyphoxa.config.sections import NameOf, ProviderSettings, Section, from_folder
 from glyphoxa.domain.errors import did_you_mean
 from glyphoxa.domain.heard import LONGEST_CODE, UNSURE, PhoneticCode, Similarity
 from glyphoxa.memory_graph.settings import MemoryGraphSettings, RecallMethod
 from glyphoxa.providers.building import EMBEDDINGS, LLM, NONE, RECALL, STT, TTS, find, missing_settings, runs_here
-from glyphoxa.providers.chat_dialect import Habits, Reasoning, Roles
-from glyphoxa.providers.chat_models import is_a_path, wrong_gguf_name
 
 MOST_FALLBACKS = 3
 """A chain of many costs a turn each one's patience."""

@@ -15,11 +15,11 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
+from glyphoxa.chat.models import PROFILES
 from glyphoxa.config.located_yaml import model_in
 from glyphoxa.config.sections import NameOf
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.prompt_budgets import BUDGETS
-from glyphoxa.providers.chat_models import PROFILES
 from glyphoxa.providers.rows import ROWS, Provider
 
 _INTRO: Final = """\

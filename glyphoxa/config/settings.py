@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal
 import platformdirs
 from pydantic import BeforeValidator, Field
 
+from glyphoxa.chat.models import Profile
 from glyphoxa.config.located_yaml import InvalidFile, Wrong, read_yaml, validate
 from glyphoxa.config.provider_sections import (
     ChronicleSettings,
@@ -68,7 +69,6 @@ from glyphoxa.providers.building import (
     profile_of,
     runs_here,
 )
-from glyphoxa.providers.chat_models import Profile
 
 LogLevel = Literal["TRACE", "DEBUG", "INFO", "WARNING", "ERROR"]
 

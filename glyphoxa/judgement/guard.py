@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from glyphoxa.chat.marks import TABLE
 from glyphoxa.domain.turn import Asked, Character, Fault, Verdict
-from glyphoxa.judgement.marks import TABLE
 from glyphoxa.language.lexicon import lexicon
 from glyphoxa.language.text import Text, content_of
 

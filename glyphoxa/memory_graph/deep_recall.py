@@ -21,7 +21,7 @@ from numpy import int32
 from numpy.typing import NDArray
 
 from glyphoxa.actors.clock import now_ms
-from glyphoxa.actors.model_asker import ModelAsker
+from glyphoxa.chat.asker import ModelAsker
 from glyphoxa.domain.calendar import Zone
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.ids import CampaignId, FactId, NpcId

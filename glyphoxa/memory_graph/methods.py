@@ -24,9 +24,9 @@ from numpy import bool_, float64
 from numpy.typing import NDArray
 
 from glyphoxa.actors.deadline import answered_within
-from glyphoxa.actors.model_asker import ModelAsker
+from glyphoxa.chat.asker import ModelAsker
+from glyphoxa.chat.questions import ModelAnswer, ModelQuestion, Unparseable
 from glyphoxa.domain.errors import GlyphoxaError, Unavailable
-from glyphoxa.domain.structured import ModelAnswer, ModelQuestion, Unparseable
 from glyphoxa.language.lexicon import texts
 from glyphoxa.language.prompt_quotes import in_one_line
 from glyphoxa.language.sentences import shortened

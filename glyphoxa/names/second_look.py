@@ -29,9 +29,9 @@ from loguru import logger
 from pydantic import AfterValidator, SkipValidation
 from rapidfuzz.distance import LCSseq, Postfix, Prefix
 
+from glyphoxa.chat.questions import ModelAnswer, ModelQuestion, take_each
 from glyphoxa.domain.heard import UNSURE, Correction, HeardWord
 from glyphoxa.domain.ids import EntityId
-from glyphoxa.domain.structured import ModelAnswer, ModelQuestion, take_each
 from glyphoxa.language.lexicon import lexicon, texts
 from glyphoxa.language.prompt_quotes import in_one_line
 from glyphoxa.language.sentences import shortened

@@ -23,12 +23,12 @@ from typing import Any, TypeVar
 from loguru import logger
 
 from glyphoxa.actors.deadline import done_within
-from glyphoxa.actors.model_asker import ModelAsker
+from glyphoxa.chat.asker import ModelAsker
+from glyphoxa.chat.questions import ModelQuestion
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable
 from glyphoxa.domain.events import NpcSpeaks, TableEvent, UtteranceKept, UtteranceRetracted, UtteranceRevised
 from glyphoxa.domain.heard import UNSURE, EagerTurn, PartialHeard, SpeechStarted, TurnEnded, Utterance
 from glyphoxa.domain.ids import EntityId, NpcId, UtteranceId
-from glyphoxa.domain.structured import ModelQuestion
 from glyphoxa.language.words import Places, applied, composed, leads_to
 from glyphoxa.names.corrector import Corrected
 from glyphoxa.names.gazetteer import Gazetteer

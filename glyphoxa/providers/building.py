@@ -14,13 +14,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from importlib import import_module
+from pkgutil import resolve_name
 from typing import Any, Final, Protocol
 
+from glyphoxa.chat.dialect import UNKNOWN, Connection
+from glyphoxa.chat.models import Profile, profile_by_name
 from glyphoxa.domain.errors import InvalidInput, did_you_mean
-from glyphoxa.providers.chat_dialect import UNKNOWN, Habits
-from glyphoxa.providers.chat_models import Profile, profile_by_name
 from glyphoxa.providers.extras import NotInstalled
 from glyphoxa.providers.rows import ROWS, Kind, Provider
 
@@ -128,22 +127,6 @@ NO_KEY = "none"
 """Placeholder key: client libraries reject an empty one, and servers without authentication ignore it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Connection:
-    """How to reach a provider.
-
-    Attributes:
-        model: The provider's name for it; empty if chosen otherwise.
-        base_url: None is the provider's own address.
-        habits: Settings of an OpenAI-compatible server.
-    """
-
-    model: str
-    base_url: str | None
-    key: str = field(repr=False)
-    habits: Habits = UNKNOWN
-
-
 def build(choice: Choice, *, section: str, environ: Mapping[str, str] = os.environ, **options: Any) -> Any:
     """Build the client of the chosen provider, of the type its kind defines.
 
@@ -159,11 +142,7 @@ def build(choice: Choice, *, section: str, environ: Mapping[str, str] = os.envir
         raise InvalidInput(f"{section} {row.name!r} needs {' and '.join(missing)}")
     key = key_of(choice, section=section, environ=environ)
     connection = Connection(choice.model or row.model, choice.base_url, key, getattr(choice, "habits", UNKNOWN))
-    maker = maker_of(row, section=section)
-    try:
-        return maker(connection, **options)
-    except ImportError as error:
-        raise not_installed(row, section, error) from error
+    return maker_of(row, section=section)(connection, **options)
 
 
 def maker_of(row: Provider, *, section: str) -> Callable[..., Any]:
@@ -173,9 +152,10 @@ def maker_of(row: Provider, *, section: str) -> Callable[..., Any]:
         InvalidInput: Its package is not installed.
     """
     try:
-        return named(row.maker)
+        maker: Callable[..., Any] = resolve_name(row.maker)
     except ImportError as error:
         raise not_installed(row, section, error) from error
+    return maker
 
 
 def key_of(choice: Choice, *, section: str, environ: Mapping[str, str] = os.environ) -> str:
@@ -194,13 +174,6 @@ def key_of(choice: Choice, *, section: str, environ: Mapping[str, str] = os.envi
             f" (another variable can be named as {section}.api_key_env)"
         )
     return key
-
-
-def named(reference: str) -> Callable[..., Any]:
-    """Import the function named by `module:function`."""
-    module, _, function = reference.partition(":")
-    found: Callable[..., Any] = getattr(import_module(module), function)
-    return found
 
 
 def not_installed(row: Provider, section: str, error: ImportError) -> NotInstalled:

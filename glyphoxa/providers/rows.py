@@ -12,7 +12,7 @@ from functools import cache, partial
 from importlib import resources
 from typing import Final, Literal
 
-from glyphoxa.providers.chat_models import LARGE, SMALL, Profile
+from glyphoxa.chat.models import LARGE, SMALL, Profile
 from glyphoxa.providers.extras import LOCAL
 
 Kind = Literal["stt", "llm", "tts", "s2s", "embeddings", "structured", "reranker"]
@@ -67,6 +67,7 @@ def _languages() -> dict[str, dict[str, str]]:
 _LOADING: Final = "glyphoxa.adapters.local.loading"
 _PROCESSORS: Final = "glyphoxa_processors"
 _HOSTED: Final = "glyphoxa.adapters.openai_models"
+_CHAT: Final = "glyphoxa.chat.client"
 _ADDRESS_AND_MODEL: Final = ("base_url", "model")
 _WHISPERS: Final = ("whisper-tiny.en", "whisper-base")
 
@@ -86,10 +87,10 @@ ROWS: Final = (
     _llama("qwen-1.5b", weights=("qwen2.5-coder-1.5b-instruct-q4_k_m",)),
     _llama("qwen-0.5b", weights=("qwen2.5-coder-0.5b-instruct-q4_k_m",)),
     _llama("local", needs=("model",)),
-    _openai("llm", "openai", f"{_PROCESSORS}.cloud_llm:openai", model="gpt-4.1-mini", profile=LARGE),
-    _like_openai("llm", "openai-compatible", f"{_PROCESSORS}.cloud_llm:openai", needs=_ADDRESS_AND_MODEL),
-    _like_openai("llm", "ollama", f"{_PROCESSORS}.cloud_llm:ollama", model="llama3.2"),
-    _google("llm", "google", f"{_PROCESSORS}.cloud_llm:google", model="gemini-3.6-flash", profile=LARGE),
+    _openai("llm", "openai", f"{_PROCESSORS}.llm:openai", model="gpt-4.1-mini", profile=LARGE),
+    _like_openai("llm", "openai-compatible", f"{_PROCESSORS}.llm:openai", needs=_ADDRESS_AND_MODEL),
+    _like_openai("llm", "ollama", f"{_PROCESSORS}.llm:ollama", model="llama3.2"),
+    _google("llm", "google", f"{_PROCESSORS}.google_llm:google", model="gemini-3.6-flash", profile=LARGE),
     Provider("tts", "hibari", f"{_LOADING}:hibari", LOCAL, ("hibari",)),
     _openai("tts", "openai", f"{_PROCESSORS}.cloud_tts:openai", model="gpt-4o-mini-tts"),
     _over_sockets("tts", "deepgram", f"{_PROCESSORS}.cloud_tts:deepgram", key_env="DEEPGRAM_API_KEY"),
@@ -138,11 +139,11 @@ ROWS: Final = (
         model="gemini-embedding-2",
         dimensions=1536,
     ),
-    Provider("structured", "local", f"{_HOSTED}:LocalStructuredLlm", LOCAL, ("xllamacpp", "openai")),
-    _openai("structured", "openai", f"{_HOSTED}:OpenAiStructuredLlm", model="gpt-4.1-mini"),
+    Provider("structured", "local", f"{_CHAT}:local_structured", LOCAL, ("xllamacpp", "openai")),
+    _openai("structured", "openai", f"{_CHAT}:OpenAiStructuredLlm", model="gpt-4.1-mini"),
     _like_openai(
-        "structured", "openai-compatible", f"{_HOSTED}:OpenAiStructuredLlm", model="default", needs=("base_url",)
+        "structured", "openai-compatible", f"{_CHAT}:OpenAiStructuredLlm", model="default", needs=("base_url",)
     ),
-    _google("structured", "google", "glyphoxa.adapters.google_models:GoogleStructuredLlm", model="gemini-3.6-flash"),
+    _google("structured", "google", "glyphoxa.chat.google:GoogleStructuredLlm", model="gemini-3.6-flash"),
     _like_openai("reranker", "cohere-compatible", f"{_HOSTED}:HttpReranker", needs=_ADDRESS_AND_MODEL),
 )

@@ -15,8 +15,9 @@ from loguru import logger
 from pipecat.services.llm_service import LLMService
 from pipecat.services.tts_service import TTSService
 
-from glyphoxa.adapters.chat_completions import ChatClient
 from glyphoxa.app.engines import EarSpec, MouthSpec
+from glyphoxa.chat.client import ChatClient
+from glyphoxa.chat.dialect import Dialects
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.prompt_budgets import Budgets
@@ -30,15 +31,13 @@ from glyphoxa.npc.mouth import Mouth, RescuedMouth
 from glyphoxa.npc.table import Ear
 from glyphoxa.prompt.prompt import PromptLimits
 from glyphoxa.prompt.wording import StandIns, wording
-from glyphoxa.providers.building import LLM, S2S, STT, TTS, Connection, build, names, runs_here
-from glyphoxa.providers.chat_dialect import USUAL, Dialects
+from glyphoxa.providers.building import LLM, S2S, STT, TTS, build, names, runs_here
 from glyphoxa_pipelines import cascaded, ear, s2s
 from glyphoxa_pipelines.host import PipelineHost
 from glyphoxa_pipelines.parts import EarParts, MouthParts, host_of
 from glyphoxa_pipelines.s2s import S2sMouth, S2sParts
-from glyphoxa_processors.cloud_llm import STALLED_AFTER_MS
 from glyphoxa_processors.hibari_tts import HibariTTS
-from glyphoxa_processors.llm import SpokenLLM, StreamDeadlines
+from glyphoxa_processors.llm import STALLED_AFTER_MS, SpokenLLM, StreamDeadlines
 from glyphoxa_processors.recogniser import Recogniser
 from glyphoxa_processors.spoken_text import Decide
 from glyphoxa_processors.whisper_stt import WhisperSTT
@@ -198,9 +197,8 @@ def _llm(order: MouthSpec, stalled_after_ms: int | None) -> LLMService[Any]:
         return remote
     from glyphoxa.adapters.local.llama import SPOKEN_MAX_TOKENS, SPOKEN_TEMPERATURE, PromptFile, spoken_extras
 
-    connection, extras = Connection("local", llama.base_url, llama.api_key), spoken_extras(order.slot)
     return SpokenLLM(
-        ChatClient(connection, expected=USUAL, extras=extras, as_words=llama.as_read),
+        ChatClient(llama.connection, extras=spoken_extras(order.slot), as_words=llama.as_read),
         max_tokens=min(llm.max_tokens, SPOKEN_MAX_TOKENS),
         temperature=SPOKEN_TEMPERATURE if llm.temperature is None else llm.temperature,
         cache=PromptFile(llama, order.slot, order.campaign.id, order.npc.id),

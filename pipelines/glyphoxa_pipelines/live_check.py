@@ -15,7 +15,7 @@ from pipecat.frames.frames import (
 )
 from pipecat.processors.frame_processor import FrameDirection, FrameProcessor
 
-from glyphoxa.adapters.chat_completions import NoAnswer
+from glyphoxa.chat.client import NoAnswer
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.npc.table import INPUT_RATE_HZ

@@ -31,9 +31,9 @@ from pipecat.services.tts_service import TTSService
 from websockets.asyncio.client import ClientConnection
 from websockets.protocol import State
 
-from glyphoxa.adapters.chat_completions import ConnectionWarmer, kept_open
+from glyphoxa.chat.client import ConnectionWarmer, kept_open
+from glyphoxa.chat.dialect import Connection
 from glyphoxa.npc.table import OUTPUT_RATE_HZ
-from glyphoxa.providers.building import Connection
 from glyphoxa_processors.frames import PrimeFrame
 from glyphoxa_processors.sockets import FAULTS, fault_of, is_refusal, reason_in, socket_to, socket_url
 

@@ -58,7 +58,7 @@ from glyphoxa_processors.recogniser import SegmentCounter, TranscriptNotes, Unco
 from glyphoxa_processors.sockets import FAULTS, ending_of, fault_of, reason_in, socket_to, socket_url
 
 if TYPE_CHECKING:
-    from glyphoxa.providers.building import Connection
+    from glyphoxa.chat.dialect import Connection
 
 ACCEPTED_WITHIN_S = 1.0
 """A third of a turn's wait for its words. A message waits only if the connection's buffers are full, which takes

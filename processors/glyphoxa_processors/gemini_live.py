@@ -19,9 +19,9 @@ from google import genai
 from google.genai import errors, types
 
 from glyphoxa.actors.deadline import end_tasks
+from glyphoxa.chat.dialect import Connection
 from glyphoxa.npc.tool_spec import ToolSpec
 from glyphoxa.prompt.prompt import Message
-from glyphoxa.providers.building import Connection
 from glyphoxa_processors.s2s_session import (
     Call,
     Given,

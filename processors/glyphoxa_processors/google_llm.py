@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from google.genai.types import HttpOptions
 from pipecat.frames.frames import Frame, LLMContextFrame, LLMFullResponseEndFrame, LLMTextFrame
 from pipecat.processors.aggregators.llm_context import LLMContext
 from pipecat.processors.frame_processor import FrameDirection
 from pipecat.services.google.llm import GoogleLLMService
 
-from glyphoxa.judgement.marks import COMMON
-from glyphoxa.judgement.reasoning import ReplyPart, ReplyText
+from glyphoxa.chat.dialect import Connection
+from glyphoxa.chat.marks import COMMON
+from glyphoxa.chat.reasoning import ReplyPart, ReplyText
 from glyphoxa_processors.frames import RetractFrame
+from glyphoxa_processors.llm import MAX_REPLY_TOKENS, STALLED_AFTER_MS, TOOL_TIMEOUT_S, settings_of
 
 
 class SpokenGoogle(GoogleLLMService):
@@ -37,3 +40,22 @@ class SpokenGoogle(GoogleLLMService):
             await super().push_frame(RetractFrame())
         if part.text:
             await super().push_frame(LLMTextFrame(part.text))
+
+
+def google(
+    connection: Connection,
+    *,
+    temperature: float | None = None,
+    max_tokens: int = MAX_REPLY_TOKENS,
+    stalled_after_ms: int = STALLED_AFTER_MS,
+    **_of_openai: object,
+) -> SpokenGoogle:
+    """Create a model for one mouth. Arguments as for `glyphoxa_processors.llm.openai`."""
+    return SpokenGoogle(
+        api_key=connection.key,
+        http_options=HttpOptions(base_url=connection.base_url) if connection.base_url else None,
+        stream_idle_timeout_secs=stalled_after_ms / 1_000,
+        retry_on_timeout=False,
+        function_call_timeout_secs=TOOL_TIMEOUT_S,
+        settings=settings_of(SpokenGoogle.Settings, connection.model, temperature, max_tokens),
+    )

@@ -26,12 +26,21 @@ from pipecat.services.llm_service import LLMService
 from pipecat.services.settings import LLMSettings
 from pipecat.utils.types import is_given
 
-from glyphoxa.adapters.chat_completions import ChatClient, Delta, NoAnswer
-from glyphoxa.judgement.reasoning import ReplyPart, ReplyText
-from glyphoxa.providers.chat_dialect import Dialect
+from glyphoxa.chat.client import ChatClient, Delta, NoAnswer
+from glyphoxa.chat.dialect import Connection, Dialect, Dialects
+from glyphoxa.chat.reasoning import ReplyPart, ReplyText
 from glyphoxa_processors.frames import AnotherTryFrame, PrimeFrame, RetractFrame
 from glyphoxa_processors.hot_context import as_context
 from glyphoxa_processors.moved import OpenAILLMAdapter
+
+MAX_REPLY_TOKENS = 160
+"""More than a minute of speech, so a longer reply is a model error."""
+
+STALLED_AFTER_MS = 10_000
+"""A stream without data for this long has failed, so that the turn ends instead of hanging."""
+
+TOOL_TIMEOUT_S = 5.0
+"""Above the highest tier's ceiling (`glyphoxa.npc.budget`), which applies first."""
 
 _DRAIN_S = 0.3
 """How long to read on after the model has stopped, so that the connection can be used again."""
@@ -203,9 +212,9 @@ class SpokenLLM(LLMService[OpenAILLMAdapter]):
         """Remember whether the model's answers lack the opening mark of reasoning."""
         dialect = self._chat.dialect
         if reply.lacks_opening:
-            self._chat.learn(replace(dialect, lacks_opening=True))
+            self._chat.dialect = replace(dialect, lacks_opening=True)
         elif dialect.lacks_opening and dialect.habits.reasoning != "unopened" and not is_cut:
-            self._chat.learn(replace(dialect, lacks_opening=False))
+            self._chat.dialect = replace(dialect, lacks_opening=False)
 
     async def _request(self, context: LLMContext, *, is_another_try: bool = False) -> dict[str, Any]:
         fields: Mapping[str, Any] = await self.get_llm_adapter().get_llm_invocation_params(
@@ -284,6 +293,35 @@ class SpokenLLM(LLMService[OpenAILLMAdapter]):
                     await self._cache.save()
         except (OpenAIError, NoAnswer) as error:
             logger.debug("a prompt could not be primed: {}", type(error).__name__)
+
+
+def openai(
+    connection: Connection,
+    *,
+    temperature: float | None = None,
+    max_tokens: int = MAX_REPLY_TOKENS,
+    stalled_after_ms: int = STALLED_AFTER_MS,
+    dialects: Dialects | None = None,
+) -> SpokenLLM:
+    """Create a model for one mouth: OpenAI or a compatible server.
+
+    Args:
+        temperature: None: the provider's default.
+        stalled_after_ms: A stream without data for this long has failed.
+        dialects: See `ChatClient`.
+    """
+    return SpokenLLM(
+        ChatClient(connection, dialects=dialects),
+        temperature=temperature,
+        max_tokens=max_tokens,
+        deadlines=StreamDeadlines(stalled_after_ms, stalled_after_ms),
+        function_call_timeout_secs=TOOL_TIMEOUT_S,
+    )
+
+
+def ollama(connection: Connection, **options: Any) -> SpokenLLM:
+    """Create a model like `openai`, on this machine by default."""
+    return openai(replace(connection, base_url=connection.base_url or "http://localhost:11434/v1"), **options)
 
 
 class NoWords(Exception):

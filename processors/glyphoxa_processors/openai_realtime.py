@@ -19,9 +19,9 @@ from openai import AsyncOpenAI, OpenAIError
 
 from glyphoxa.actors.clock import loop_ms
 from glyphoxa.actors.deadline import done_within, end_tasks
+from glyphoxa.chat.dialect import Connection
 from glyphoxa.npc.tool_spec import ToolSpec
 from glyphoxa.prompt.prompt import Message
-from glyphoxa.providers.building import Connection
 from glyphoxa_processors.s2s_session import (
     Call,
     Given,

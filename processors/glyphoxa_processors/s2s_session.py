@@ -23,8 +23,8 @@ from loguru import logger
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.frames import CLOSE_CODE_EXPLANATIONS
 
-from glyphoxa.domain.structured import json_object
-from glyphoxa.judgement.marks import COMMON
+from glyphoxa.chat.marks import COMMON
+from glyphoxa.chat.questions import json_object
 from glyphoxa.npc.tool_spec import ToolSpec
 from glyphoxa.prompt.prompt import Message
 from glyphoxa_processors.sockets import FAULTS, OPEN_WITHIN_S

@@ -11,9 +11,9 @@ from loguru import logger
 from pipecat.frames.frames import Frame, InterruptionFrame, LLMContextFrame, SystemFrame, TTSAudioRawFrame
 from pipecat.processors.frame_processor import FrameDirection, FrameProcessor, FrameProcessorSetup
 
+from glyphoxa.chat.marks import COMMON
 from glyphoxa.domain.ids import TurnId
 from glyphoxa.domain.turn import ENDS_REPLY, Stage, Unsaid
-from glyphoxa.judgement.marks import COMMON
 from glyphoxa.npc.mouth import SentenceRejected
 from glyphoxa.npc.tool_spec import Found, nothing
 from glyphoxa.npc.toolbox import Toolbox

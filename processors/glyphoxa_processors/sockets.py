@@ -8,7 +8,7 @@ from typing import Final
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import InvalidStatus, WebSocketException
 
-from glyphoxa.domain.structured import json_object
+from glyphoxa.chat.questions import json_object
 
 OPEN_WITHIN_S: Final = 5.0
 FAULTS: Final = (WebSocketException, OSError, TimeoutError)

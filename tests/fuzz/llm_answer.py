@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from glyphoxa.actors.model_asker import QuestionLimits
+from glyphoxa.chat.asker import QuestionLimits
+from glyphoxa.chat.questions import ModelQuestion, Unparseable, parsed, validated
 from glyphoxa.chronicle.effects import effects_of
 from glyphoxa.chronicle.llm_extractor import KnownBefore, Merging, TalkFindings, TalkQuestion, question_about
 from glyphoxa.chronicle.rules_extractor import RulesExtractor
 from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance, SceneTalk
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId
-from glyphoxa.domain.structured import ModelQuestion, Unparseable, parsed, validated
 from glyphoxa.language.words import applied, composed
 from glyphoxa.names import second_look as review
 from glyphoxa.names.gazetteer import Entry, Gazetteer

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from benchmarks.servers.openai import OpenAiServer, Reply, tokens
-from glyphoxa.adapters.openai_models import OpenAiEmbeddings, OpenAiStructuredLlm
+from glyphoxa.adapters.openai_models import OpenAiEmbeddings
+from glyphoxa.chat.client import OpenAiStructuredLlm
+from glyphoxa.chat.dialect import Connection, Habits
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.turn import Stage
 from glyphoxa.npc.mouth import Marked
 from glyphoxa.prompt.prompt import Message
-from glyphoxa.providers.building import Connection
-from glyphoxa.providers.chat_dialect import Habits
 from tests.integration.test_fallbacks import an_npc, key, llm, tts  # noqa: F401 - `key` is a fixture
 from tests.support.chat_server import (
     DONE,

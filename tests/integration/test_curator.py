@@ -14,7 +14,6 @@ from loguru import logger
 
 from benchmarks.servers.google import GeminiServer
 from benchmarks.servers.openai import OpenAiServer, Reply
-from glyphoxa.actors.model_asker import ModelAsker
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.app.background import (
     TalkReaders,
@@ -24,11 +23,12 @@ from glyphoxa.app.background import (
     talk_readers_at_table,
     timeline_writer,
 )
+from glyphoxa.chat.asker import ModelAsker
+from glyphoxa.chat.questions import ModelAnswer, ModelQuestion
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.ids import EntityId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import HIDDEN, Claim, Provenance, witnessed_by
 from glyphoxa.domain.node_types import DEFAULT_TYPES, Compression
-from glyphoxa.domain.structured import ModelAnswer, ModelQuestion
 from glyphoxa.world.entity_events import EntityScoped
 from glyphoxa.world.events import Cause
 from glyphoxa.world.fact_events import FactReplaced, FactStated

@@ -26,11 +26,11 @@ from glyphoxa.adapters.postgres.store import open_store
 from glyphoxa.app.memory import open_store_for
 from glyphoxa.app.models import LocalModels, load_embedder, open_embedder
 from glyphoxa.app.reader import EmbeddingWork
+from glyphoxa.chat.dialect import Connection
 from glyphoxa.config.provider_sections import EmbeddingsSettings, ProvidersSettings
 from glyphoxa.config.settings import MemorySettings, Settings
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.heard import Utterance
-from glyphoxa.providers.building import Connection
 from glyphoxa.recall.vectors import Embedder, LeftOut, QuestionVectors, WrongDimensions
 from tests.support.builders import CAMPAIGN, SMITH, an_utterance
 from tests.support.chunk_rows import nearest, reindexed

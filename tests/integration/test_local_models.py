@@ -26,8 +26,8 @@ from glyphoxa.adapters.local.llama import (
 )
 from glyphoxa.adapters.local.minilm import MiniLm
 from glyphoxa.adapters.local.whisper import Transcription, Whisper, first_round
+from glyphoxa.chat.marks import ELSEWHERE
 from glyphoxa.domain.errors import Corrupt, InvalidInput, NotFound, Unavailable
-from glyphoxa.judgement.marks import ELSEWHERE
 from tests.support.gguf import chat_model
 from tests.support.patience import DEADLINE_S
 from tests.support.weights import weights

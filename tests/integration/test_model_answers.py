@@ -16,8 +16,8 @@ import pytest
 
 from benchmarks.servers.google import GeminiServer
 from benchmarks.servers.openai import OpenAiServer, Reply
-from glyphoxa.actors.model_asker import ModelAsker
 from glyphoxa.app.background import open_asker
+from glyphoxa.chat.asker import ModelAsker
 from glyphoxa.chronicle.coined_terms import CoinedTerms
 from glyphoxa.chronicle.curator import Curating, Curator
 from glyphoxa.chronicle.judge import LlmJudge, RulesJudge

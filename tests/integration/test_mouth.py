@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from glyphoxa.adapters.chat_completions import ChatClient
+from glyphoxa.chat.client import ChatClient
+from glyphoxa.chat.dialect import Connection
 from glyphoxa.domain import turn as turns
 from glyphoxa.domain.campaign import BudgetTier
 from glyphoxa.domain.ids import TurnId
@@ -21,8 +22,6 @@ from glyphoxa.judgement.reply import ReplyCheck
 from glyphoxa.language.sentences import SentenceSplitter
 from glyphoxa.language.spoken_form import SpokenForm
 from glyphoxa.npc.mouth import FailedEarly, Finished, Injected, Marked, SentenceRejected, SentenceStarted
-from glyphoxa.providers.building import Connection
-from glyphoxa.providers.chat_dialect import USUAL
 from glyphoxa_processors.hibari_tts import HibariTTS
 from glyphoxa_processors.llm import SpokenLLM, StreamDeadlines
 from tests.support.memory_twins import tools_of
@@ -37,7 +36,7 @@ async def server() -> AsyncIterator[ModelServer]:
 
 
 def a_model(server: ModelServer, **options: Any) -> SpokenLLM:
-    return SpokenLLM(ChatClient(Connection("m", server.base_url, "x"), expected=USUAL), **options)
+    return SpokenLLM(ChatClient(Connection("m", server.base_url, "x")), **options)
 
 
 async def test_an_answer_is_heard_whole_and_its_stages_come_in_order(server: ModelServer) -> None:

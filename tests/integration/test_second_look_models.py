@@ -15,9 +15,9 @@ import pytest
 from benchmarks.servers.google import GeminiServer
 from benchmarks.servers.openai import OpenAiServer, Pace, Reply
 from glyphoxa.adapters.local.llama import LlamaServer
-from glyphoxa.adapters.openai_models import LocalStructuredLlm
 from glyphoxa.app.background import local_slots, open_asking, transcribed
 from glyphoxa.app.models import LocalModels
+from glyphoxa.chat.client import local_structured
 from glyphoxa.config.provider_sections import CorrectionSettings, SecondLookSettings
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.campaign import Entity
@@ -263,7 +263,7 @@ async def test_whatever_a_real_small_model_answers_nothing_else_is_damaged(littl
 @pytest.mark.models
 async def test_a_dropped_question_leaves_the_local_model_free(little_model: Any) -> None:
     async with LlamaServer(model_path=little_model, slots=1) as server:
-        llm = LocalStructuredLlm(server, slot=0)
+        llm = local_structured(server.connection, slot=0, as_words=server.as_read)
         schema = {
             "title": "a",
             "type": "object",

@@ -11,11 +11,11 @@ import pytest
 
 from benchmarks.servers.google import GeminiServer
 from benchmarks.servers.openai import OpenAiServer, Pace, Reply
-from glyphoxa.adapters.google_models import GoogleStructuredLlm
-from glyphoxa.adapters.openai_models import OpenAiStructuredLlm
+from glyphoxa.chat.client import OpenAiStructuredLlm
+from glyphoxa.chat.dialect import Connection
+from glyphoxa.chat.google import GoogleStructuredLlm
+from glyphoxa.chat.questions import StructuredLlm, Unparseable, parsed
 from glyphoxa.domain.errors import Unavailable
-from glyphoxa.domain.structured import StructuredLlm, Unparseable, parsed
-from glyphoxa.providers.building import Connection
 
 SCHEMA = {
     "title": "facts",

@@ -11,8 +11,8 @@ MOST = 70
 LONG = {
     "tests/browser": 11,
     "tests/integration": 154,
-    "tests/unit/actors": 4,
-    "tests/unit/adapters": 10,
+    "tests/unit/actors": 3,
+    "tests/unit/adapters": 6,
     "tests/unit/app": 3,
     "tests/unit/benchmarks": 16,
     "tests/unit/chronicle": 11,
@@ -25,7 +25,6 @@ LONG = {
     "tests/unit/npc": 10,
     "tests/unit/observability": 1,
     "tests/unit/processors": 5,
-    "tests/unit/providers": 1,
     "tests/unit/recall": 30,
     "tests/unit/transcript": 16,
     "tests/unit/world": 11,

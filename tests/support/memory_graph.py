@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, get_args
 
-from glyphoxa.domain.structured import JsonSchema
+from glyphoxa.chat.questions import JsonSchema
 from glyphoxa.memory_graph.settings import RecallStage
 
 GRAPH_STAGES: tuple[RecallStage, ...] = get_args(RecallStage)

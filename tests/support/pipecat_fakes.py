@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 from pipecat.frames.frames import Frame, VADUserStartedSpeakingFrame, VADUserStoppedSpeakingFrame
 
 from glyphoxa.actors.clock import now_ms
-from glyphoxa.adapters.chat_completions import ChatClient
 from glyphoxa.app.engines import EarSpec, MouthSpec
 from glyphoxa.app.models import LocalModels
+from glyphoxa.chat.client import ChatClient
+from glyphoxa.chat.dialect import Connection
 from glyphoxa.config.sections import TurnsSettings
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.campaign import Campaign, Npc, Player
@@ -31,8 +32,6 @@ from glyphoxa.names.gazetteer import Gazetteer
 from glyphoxa.names.keyterms import Hints
 from glyphoxa.npc.mouth import Finished, MouthEvent
 from glyphoxa.prompt.prompt import HotContext, Message, Prompt
-from glyphoxa.providers.building import Connection
-from glyphoxa.providers.chat_dialect import USUAL
 from glyphoxa_pipelines.cascaded import GraphMouth, build
 from glyphoxa_pipelines.ear import PipelineEar
 from glyphoxa_pipelines.host import PipelineHost
@@ -213,7 +212,6 @@ class Stage:
                 llm=SpokenLLM(
                     ChatClient(
                         Connection("local", server.base_url, "none"),
-                        expected=USUAL,
                         extras={"cache_prompt": True, "id_slot": 0},
                     ),
                     temperature=0.6,

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import httpx
 
+from glyphoxa.chat.marks import ELSEWHERE, ControlTokens
 from glyphoxa.domain.errors import Corrupt, InvalidInput, NotFound, Unavailable
-from glyphoxa.judgement.marks import ELSEWHERE, ControlTokens
 
 _MAGIC: Final = b"GGUF"
 _VERSIONS: Final = (2, 3)

@@ -35,10 +35,11 @@ from loguru import logger
 
 from glyphoxa.adapters.local import machine as native_env
 from glyphoxa.adapters.local.gguf_metadata import ChatShape, GgufHeader, of_gguf, read_header, shape_for
+from glyphoxa.chat.dialect import Connection
+from glyphoxa.chat.marks import COMMON
+from glyphoxa.chat.models import Measured
 from glyphoxa.domain.errors import Corrupt, GlyphoxaError, InvalidInput, Unavailable
 from glyphoxa.domain.ids import CampaignId, NpcId
-from glyphoxa.judgement.marks import COMMON
-from glyphoxa.providers.chat_models import Measured
 
 SPOKEN_GRAMMAR = r"""root ::= sentence (" " sentence)? (" " sentence)?
 sentence ::= ([A-ZÀ-ÖØ-Þ] rest | number) (gap word)* [.!?]
@@ -206,6 +207,11 @@ class LlamaServer:
         if self._server is None:
             raise Unavailable(f"the language model {self.model_path.name} is not running")
         return f"{self._server.listening_address.rstrip('/')}/v1"
+
+    @property
+    def connection(self) -> Connection:
+        """The OpenAI API, for a client. Raises like `base_url`."""
+        return Connection("local", self.base_url, self.api_key)
 
     def client_options(self, *, timeout_s: float) -> dict[str, Any]:
         """Arguments of an `httpx` client for what llama.cpp's server offers outside `/v1`."""

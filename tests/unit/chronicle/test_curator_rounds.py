@@ -12,14 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glyphoxa.actors.circuit_breaker import CircuitBreaker
-from glyphoxa.actors.model_asker import ModelAsker, QuestionLimits
+from glyphoxa.chat.asker import ModelAsker, QuestionLimits
+from glyphoxa.chat.questions import JsonSchema, Unparseable
 from glyphoxa.chronicle.curator import MAX_ROUNDS, Curating, Curator
 from glyphoxa.chronicle.effects import effects_of
 from glyphoxa.chronicle.rules_extractor import RulesExtractor
 from glyphoxa.chronicle.talk import Extraction, KnownEntity, SceneTalk
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import EntityId, NpcId, SessionId
-from glyphoxa.domain.structured import JsonSchema, Unparseable
 from glyphoxa.language.text import Text
 from glyphoxa.world.fact_events import FactStated
 from tests.support.builders import INNKEEPER, SMITH

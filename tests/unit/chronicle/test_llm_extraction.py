@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from glyphoxa.actors.circuit_breaker import CircuitBreaker
-from glyphoxa.actors.model_asker import ModelAsker, QuestionLimits
 from glyphoxa.actors.rate_limit import RateLimit
+from glyphoxa.chat.asker import ModelAsker, QuestionLimits
+from glyphoxa.chat.questions import JsonSchema, Unparseable, parsed
 from glyphoxa.chronicle.effects import effects_of
 from glyphoxa.chronicle.llm_extractor import LlmExtractor, question_about
 from glyphoxa.chronicle.rules_extractor import RulesExtractor
@@ -20,7 +21,6 @@ from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId
 from glyphoxa.domain.knowledge import AUTO_ACCEPT
 from glyphoxa.domain.node_types import DEFAULT_SCHEMA, NodeType, Schema
-from glyphoxa.domain.structured import JsonSchema, Unparseable, parsed
 from glyphoxa.world.entity_events import EntityAdded
 from glyphoxa.world.fact_events import FactStated
 from tests.support.builders import INNKEEPER, SMITH, an_utterance

@@ -10,14 +10,14 @@ from typing import Any, Final
 import pytest
 
 from glyphoxa.actors.circuit_breaker import MAX_FAILURES, CircuitBreaker
-from glyphoxa.actors.model_asker import ModelAsker
+from glyphoxa.chat.asker import ModelAsker
+from glyphoxa.chat.questions import JsonSchema, Unparseable
 from glyphoxa.chronicle.llm_task import ClaimRejected, VisibleLines
 from glyphoxa.chronicle.summaries import LlmSummariser
 from glyphoxa.chronicle.talk import NumberedUtterance
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.session_state import SummarySentence
-from glyphoxa.domain.structured import JsonSchema, Unparseable
 from glyphoxa.domain.turn import Unaddressed
 from tests.support.builders import INNKEEPER, SMITH, an_utterance
 

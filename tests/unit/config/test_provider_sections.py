@@ -20,6 +20,7 @@ from glyphoxa.adapters.local.llama import LlamaServer
 from glyphoxa.app.background import open_asker
 from glyphoxa.app.languages import languages_of
 from glyphoxa.app.models import load_embedder, needed
+from glyphoxa.chat.models import LARGE, MIDDLE, PROFILES, SMALL, Profile, profile_by_name
 from glyphoxa.cli.main import main
 from glyphoxa.config.check import check
 from glyphoxa.config.located_yaml import InvalidFile
@@ -27,8 +28,7 @@ from glyphoxa.config.reference import reference
 from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.prompt_budgets import BUDGETS, STANDING_TOKENS, Budgets
-from glyphoxa.providers.building import KINDS, NONE, RERANK, build, find, named, names
-from glyphoxa.providers.chat_models import LARGE, MIDDLE, PROFILES, SMALL, Profile, profile_by_name
+from glyphoxa.providers.building import KINDS, NONE, RERANK, build, find, maker_of, names
 from glyphoxa.providers.rows import ROWS, Provider
 from glyphoxa.web.access.consent import consent_text
 
@@ -88,7 +88,7 @@ def test_a_provider_that_can_be_chosen_is_known_to_the_check(section: str, name:
     found = {finding.subject: finding for finding in check(settings, environ=KEYS)}
     assert found[subject].text.startswith(name)
     assert found[subject].level != "error"
-    assert callable(named(find(section, name).maker))
+    assert callable(maker_of(find(section, name), section=section))
 
 
 @pytest.mark.parametrize(("section", "name"), HERE)
@@ -157,7 +157,7 @@ print(*sys.modules)
 
 
 def test_a_package_that_is_not_installed_is_named_with_what_brings_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "glyphoxa.adapters.google_models", None)
+    monkeypatch.setitem(sys.modules, "glyphoxa.chat.google", None)
     with pytest.raises(InvalidInput, match=r"pip install 'glyphoxa\[google\]'"):
         build(choosing("recall.llm", "google").chosen("recall.llm"), section="recall.llm", environ=KEYS)
 

@@ -18,10 +18,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glyphoxa.actors.model_asker import ModelAsker
 from glyphoxa.app.background import TalkReaders
 from glyphoxa.app.recaps import SessionRecaps
 from glyphoxa.app.table import state_of
+from glyphoxa.chat.asker import ModelAsker
+from glyphoxa.chat.questions import JsonSchema
 from glyphoxa.chronicle.coined_terms import CoinedTerms
 from glyphoxa.chronicle.ports import Unread
 from glyphoxa.chronicle.rules_extractor import names_of
@@ -36,7 +37,6 @@ from glyphoxa.domain.heard import PartialHeard, TurnEnded, Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId, SpeakerId, TurnId, UtteranceId
 from glyphoxa.domain.knowledge import PUBLIC, Claim, Fact, Provenance, RecalledSummary, RecalledUtterance
 from glyphoxa.domain.session_state import SessionState, SummarySentence, View
-from glyphoxa.domain.structured import JsonSchema
 from glyphoxa.domain.turn import Asked, Character, LookUp
 from glyphoxa.judgement.reply import ReplyCheck
 from glyphoxa.judgement.safety import topics_of

@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from loguru import logger
 
-from glyphoxa.actors.model_asker import ModelAsker
+from glyphoxa.chat.asker import ModelAsker
+from glyphoxa.chat.questions import StructuredLlm
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.ids import NpcId, UtteranceId
 from glyphoxa.domain.knowledge import Recalled
-from glyphoxa.domain.structured import StructuredLlm
 from glyphoxa.memory_graph import deep_recall
 from glyphoxa.memory_graph.deep_recall import DeepRecall
 from glyphoxa.memory_graph.graph import graph_of_view

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from glyphoxa.actors.model_asker import ModelAsker
+from glyphoxa.chat.asker import ModelAsker
+from glyphoxa.chat.questions import Unparseable, validated
 from glyphoxa.domain.errors import Unavailable
-from glyphoxa.domain.structured import Unparseable, validated
 from glyphoxa.memory_graph.graph import MemoryGraph, Said, TalkGraph
 from glyphoxa.memory_graph.methods import GraphRecall, MemoriesChosen, picked_in
 from glyphoxa.memory_graph.pipeline import GraphQuestion, Recollection

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from glyphoxa.actors.model_asker import ModelAsker
+from glyphoxa.chat.asker import ModelAsker
 from glyphoxa.domain.knowledge import Recalled, RecalledUtterance
 from glyphoxa.memory_graph.deep_recall import DeepRecall
 from glyphoxa.memory_graph.settings import MemoryGraphSettings

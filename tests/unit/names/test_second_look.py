@@ -10,9 +10,9 @@ import pytest
 from hypothesis import event, example, given
 from hypothesis import strategies as st
 
+from glyphoxa.chat.questions import Unparseable, validated
 from glyphoxa.domain.heard import Correction, HeardWord
 from glyphoxa.domain.ids import EntityId
-from glyphoxa.domain.structured import Unparseable, validated
 from glyphoxa.language.words import applied, composed, leads_to, words
 from glyphoxa.names.corrector import Corrector
 from glyphoxa.names.gazetteer import Entry, Gazetteer

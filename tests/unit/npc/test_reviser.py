@@ -13,12 +13,12 @@ import pytest
 from loguru import logger
 
 from glyphoxa.actors.circuit_breaker import CircuitBreaker
-from glyphoxa.actors.model_asker import ModelAsker
+from glyphoxa.chat.asker import ModelAsker
+from glyphoxa.chat.questions import Unparseable
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.events import TableEvent, UtteranceKept, UtteranceRetracted, UtteranceRevised
 from glyphoxa.domain.heard import Correction, HeardWord, SpeechStarted, Utterance
 from glyphoxa.domain.ids import EntityId, UtteranceId
-from glyphoxa.domain.structured import Unparseable
 from glyphoxa.language.words import words
 from glyphoxa.names import second_look
 from glyphoxa.names.corrector import Corrected

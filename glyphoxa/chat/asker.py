@@ -16,7 +16,7 @@ from glyphoxa.actors.circuit_breaker import CircuitBreaker
 from glyphoxa.actors.clock import loop_ms
 from glyphoxa.actors.deadline import answered_within
 from glyphoxa.actors.rate_limit import RateLimit
-from glyphoxa.domain.structured import Answer, ModelQuestion, StructuredLlm, Unparseable, validated
+from glyphoxa.chat.questions import Answer, ModelQuestion, StructuredLlm, Unparseable, validated
 
 _AGAIN: Final = 0.3
 """Temperature of another attempt: at 0 the same question gets the same answer."""

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from glyphoxa.providers.chat_dialect import Dialect, Dialects, Habits, Rejection, dialect_of
+from glyphoxa.chat.dialect import Dialect, Habits, Rejection, dialect_of
 
 REQUEST = {
     "messages": [
@@ -84,11 +84,3 @@ def test_settings_can_keep_roles_as_they_are() -> None:
 def test_model_name_shows_that_opening_marks_are_missing(model: str, lacks: bool | None) -> None:
     assert dialect_of(model).lacks_opening is lacks
     assert dialect_of(model, habits=Habits(reasoning="none")).lacks_opening is None
-
-
-def test_servers_are_told_apart_by_address_and_model() -> None:
-    dialects, learned = Dialects(), Dialect(limit="")
-    dialects.learn("http://a/v1", learned, model="m")
-    assert dialects.of("http://a/v1", Dialect(), model="m") is learned
-    assert dialects.of("http://a/v1", Dialect(), model="n") != learned
-    assert dialects.of("http://b/v1", Dialect(), model="m") != learned

@@ -8,8 +8,7 @@ from dataclasses import replace
 import pytest
 
 from glyphoxa.adapters.weights.download import own_manifest
-from glyphoxa.cli.models import told
-from glyphoxa.providers.chat_models import (
+from glyphoxa.chat.models import (
     CHAT_MODELS,
     OPENS_WITHIN_S,
     SPOKEN_TOKENS_PER_S,
@@ -22,6 +21,7 @@ from glyphoxa.providers.chat_models import (
     judged,
     wrong_gguf_name,
 )
+from glyphoxa.cli.models import told
 
 TWO_CORES = Measured(billions=1.54, bytes=1_117_320_768, reads_per_s=50, speaks_per_s=22)
 ROOMY = Machine(free_bytes=64_000_000_000)
@@ -62,7 +62,7 @@ def test_what_does_not_fit_says_how_much_it_needs_and_each_npc_counts() -> None:
     assert why == "needs 2.9 GB of memory, 2.5 GB are free"
 
 
-def test_the_best_is_the_largest_that_holds_a_table_and_a_slow_machine_has_none() -> None:
+def test_best_model_is_the_largest_one_that_is_fast_enough() -> None:
     quick = replace(TWO_CORES, reads_per_s=500, speaks_per_s=100)
     both = [judged(one, quick, ROOMY) for one in (ONE, SEVEN)]
     found = best(both)

@@ -1,8 +1,9 @@
-"""Answers of servers that speak OpenAI's chat protocol, read as such servers write them.
+"""Chat with servers that speak OpenAI's protocol, in a turn and in the background, read as such servers write it.
 
 The protocol's client library expects what OpenAI sends. Compatible servers send errors with status 200, pages of HTML,
 whole answers where a stream was requested, and usage data without numbers. `AnswerReader` takes the lines of a response
-and returns what is in them; `ChatClient` sends the request in the server's dialect, over a connection that stays open.
+and returns what is in them; `ChatClient` sends the request in the server's dialect, over a connection that stays open;
+`OpenAiStructuredLlm` asks for JSON.
 """
 
 from __future__ import annotations
@@ -18,13 +19,14 @@ from typing import Any, Final
 
 import openai
 from loguru import logger
-from openai import APIConnectionError, APIStatusError, AsyncOpenAI, Timeout
+from openai import APIConnectionError, APIError, APIStatusError, AsyncOpenAI, Timeout
 
+from glyphoxa.actors.deadline import answered_within
+from glyphoxa.chat.dialect import Connection, Dialect, Dialects, Message, Rejection, dialect_of
+from glyphoxa.chat.marks import COMMON
+from glyphoxa.chat.questions import JsonSchema, Unparseable, json_object, parsed
+from glyphoxa.chat.reasoning import without_reasoning
 from glyphoxa.domain.errors import Unavailable, shown
-from glyphoxa.domain.structured import json_object
-from glyphoxa.judgement.marks import COMMON
-from glyphoxa.providers.building import Connection
-from glyphoxa.providers.chat_dialect import Dialect, Dialects, Rejection
 
 _READ_AT_MOST: Final = 2_000_000
 """Characters of a response that is no stream."""
@@ -177,15 +179,14 @@ def error_text(error: Any) -> str:
     return error if isinstance(error, str) else json.dumps(error, ensure_ascii=False)
 
 
-Messages = Iterable[Mapping[str, Any]]
+Messages = Iterable[Message]
 
 
 class ChatClient:
     """Asks one model for chat completions, in the dialect of its server. `close` it.
 
     Args:
-        expected: The dialect, unless `dialects` knows better.
-        dialects: Requests that servers have refused in this session.
+        dialects: Those that servers were found to have in this session.
         extras: Fields of every request beyond OpenAI's (`cache_prompt`, `id_slot`, `grammar` ...).
         as_words: Removes control tokens of the server's own model from messages. The common ones are removed anyway.
 
@@ -198,10 +199,9 @@ class ChatClient:
         self,
         connection: Connection,
         *,
-        expected: Dialect,
         dialects: Dialects | None = None,
         extras: Mapping[str, Any] | None = None,
-        as_words: Callable[[Sequence[Mapping[str, Any]]], Messages] = list,
+        as_words: Callable[[Sequence[Message]], Messages] = list,
     ) -> None:
         http = kept_open()
         self._client = AsyncOpenAI(
@@ -215,17 +215,21 @@ class ChatClient:
         self.model = connection.model
         self.address = str(self._client.base_url)
         self.connection = ConnectionWarmer(http, self.address)
-        self._expected = expected
-        self._dialects = dialects or Dialects()
+        self._expected = dialect_of(
+            connection.model, has_new_limit=connection.base_url is None, habits=connection.habits
+        )
+        self._dialects = Dialects() if dialects is None else dialects
         self._extras = dict(extras or {})
         self._as_words = as_words
 
     @property
     def dialect(self) -> Dialect:
-        return self._dialects.of(self.address, self._expected, model=self.model)
+        """The server's dialect: as it was found to be, or at first as it is expected."""
+        return self._dialects.get((self.address, self.model), self._expected)
 
-    def learn(self, dialect: Dialect) -> None:
-        self._dialects.learn(self.address, dialect, model=self.model)
+    @dialect.setter
+    def dialect(self, found: Dialect) -> None:
+        self._dialects[self.address, self.model] = found
 
     async def close(self) -> None:
         await self._client.close()
@@ -249,10 +253,9 @@ class ChatClient:
             try:
                 async with aclosing(self._once(dialect.fitted(request))) as deltas:
                     async for delta in deltas:
-                        if not has_begun:
-                            has_begun = True
-                            if dialect != known:
-                                self.learn(dialect)
+                        if not has_begun and dialect != known:
+                            self.dialect = dialect
+                        has_begun = True
                         yield delta
                 self.connection.is_free()
                 return
@@ -291,6 +294,66 @@ class ChatClient:
     def _without_key(self, text: str) -> str:
         """Some servers quote the key that they refuse."""
         return text.replace(self._client.api_key, "…") if self._client.api_key else text
+
+
+class OpenAiStructuredLlm:
+    """A model of an OpenAI-compatible server; see `StructuredLlm`.
+
+    Args:
+        max_tokens: A longer answer is cut off and therefore unparseable.
+        name: The model's name in errors.
+        options: Those of `ChatClient`.
+    """
+
+    def __init__(self, connection: Connection, *, max_tokens: int = 2_000, name: str = "", **options: Any) -> None:
+        self._chat = ChatClient(connection, **options)
+        self._max_tokens = max_tokens
+        self._name = name or f"model {connection.model!r}"
+
+    async def complete(
+        self, system: str, user: str, schema: JsonSchema, *, temperature: float = 0.0, deadline_ms: int = 30_000
+    ) -> dict[str, Any]:
+        form = {"name": str(schema.get("title", "answer")), "schema": dict(schema), "strict": True}
+        request = {
+            "response_format": {"type": "json_schema", "json_schema": form},
+            "max_tokens": self._max_tokens,
+            "messages": [{"role": "system", "content": system}, {"role": "user", "content": user}],
+            "temperature": temperature,
+        }
+        text = ""
+        try:
+            async with (
+                answered_within(deadline_ms, f"{self._name} did not answer"),
+                aclosing(self._chat.ask(request)) as deltas,
+            ):
+                async for delta in deltas:
+                    text += delta.text
+                    if delta.finish == "length":
+                        raise Unparseable("the model's answer was cut off at the length limit")
+        except NoAnswer as error:
+            raise Unavailable(f"{self._name} fails: {error}") from error
+        except APIError as error:
+            raise Unavailable(f"{self._name} fails: {error.__cause__ or error.message}") from error
+        return parsed(without_reasoning(text))
+
+    async def close(self) -> None:
+        await self._chat.close()
+
+
+def local_structured(
+    connection: Connection, *, slot: int, as_words: Callable[[Sequence[Message]], Messages], max_tokens: int = 400
+) -> OpenAiStructuredLlm:
+    """Create a background task's client of llama.cpp's server in this process, whose grammar enforces the schema.
+
+    A cancelled request frees the model within one batch of its prompt, not seconds later: with `return_progress` the
+    server writes while it reads, and so notices at once that the client has gone.
+
+    Args:
+        slot: One that no NPC uses.
+    """
+    extras = {"cache_prompt": True, "id_slot": slot, "return_progress": True, "stream": True}
+    name = "the local model"
+    return OpenAiStructuredLlm(connection, max_tokens=max_tokens, name=name, extras=extras, as_words=as_words)
 
 
 # Connections that stay open.

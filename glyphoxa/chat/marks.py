@@ -8,7 +8,7 @@ Some tokenizers normalise text (NFKC, without invisible characters), which can t
 are searched in the normalised text, with look-alike bars and brackets as well; only the markers are changed.
 
 The same marks end a reply: a model that writes one after its words continues with the next message of the chat
-(`glyphoxa.judgement.reasoning`). The table is `marks.toml`.
+(`glyphoxa.chat.reasoning`). The table is `marks.toml`.
 """
 
 from __future__ import annotations

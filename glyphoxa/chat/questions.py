@@ -65,7 +65,7 @@ class StructuredLlm(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ModelQuestion(Generic[Answer]):
-    """A request to a model. `glyphoxa.actors.model_asker` sends it.
+    """A request to a model. `glyphoxa.chat.asker` sends it.
 
     Attributes:
         answer: The form of the answer.

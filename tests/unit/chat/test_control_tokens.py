@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glyphoxa.adapters.local.gguf_metadata import of_gguf, read_header
+from glyphoxa.chat.marks import COMMON, ELSEWHERE, ControlTokens
 from glyphoxa.domain.errors import Corrupt
-from glyphoxa.judgement.marks import COMMON, ELSEWHERE, ControlTokens
 from tests.support.gguf import gguf
 
 WIDE = {ord(each): ord(each) + 0xFEE0 for each in "<>|_[]/abcdefghijklmnopqrstuvwxyzINST"}
@@ -50,7 +50,7 @@ HIDDEN = ("", "\u200b", "\u200d", "\u00ad", "\ufeff", "\u2060", "\ufe0f", "\u034
         )
     )
 )
-def test_no_tokenizer_that_normalises_makes_a_marker_of_what_looks_like_none(
+def test_normalising_tokenizer_makes_no_marker_of_look_alikes(
     placed: list[tuple[str, str, int, bool, str]],
 ) -> None:
     usual = ControlTokens(ELSEWHERE)

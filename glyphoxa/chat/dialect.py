@@ -1,4 +1,4 @@
-"""The requests that a server of OpenAI's chat protocol accepts, as far as they are known.
+"""Connections to providers, and the requests that a server of OpenAI's chat protocol accepts, as far as they are known.
 
 Compatible servers differ. Some refuse fields that they do not know, some refuse a value of null, some want the limit of
 a reply under its new name and some under its old one, some want roles that alternate, and some chat templates have no
@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from typing import Any, Final, Literal
 
 Message = Mapping[str, Any]
@@ -52,6 +53,22 @@ class Habits:
 
 
 UNKNOWN: Final = Habits()
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """How to reach a provider.
+
+    Attributes:
+        model: The provider's name for it; empty if chosen otherwise.
+        base_url: None is the provider's own address.
+        habits: Settings of an OpenAI-compatible server.
+    """
+
+    model: str
+    base_url: str | None
+    key: str = field(repr=False)
+    habits: Habits = UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,23 +157,42 @@ class Dialect:
 
     def _talk(self, messages: Sequence[Message]) -> Sequence[Message]:
         if self.folds:
-            messages = [{**each, "role": "user"} if each["role"] == "system" else each for each in messages]
+            messages = [as_user(each) for each in messages]
         return _merged(messages) if self.merges or self.folds else messages
 
 
 def _merged(messages: Sequence[Message]) -> list[Message]:
     """Return messages of alternating roles, after at most one system message."""
-    merged: list[Message] = []
-    for message in messages:
-        each = {**message, "role": "user"} if message["role"] == "system" and merged else message
-        before = merged[-1] if merged else None
-        if before is not None and before["role"] == each["role"] and _is_text(before) and _is_text(each):
-            merged[-1] = {**before, "content": f"{before['content']}\n\n{each['content']}"}
-            continue
-        if each["role"] == "assistant" and (before is None or before["role"] == "system"):
-            merged.append({"role": "user", "content": _STARTS_TALK})
-        merged.append(each)
-    return merged
+    first = [each for each in messages[:1] if each["role"] == "system"]
+    others = [as_user(each) for each in messages[len(first) :]]
+    if others and others[0]["role"] == "assistant":
+        others.insert(0, {"role": "user", "content": _STARTS_TALK})
+    return joined([*first, *others], between="\n\n")
+
+
+def joined(messages: Sequence[Message], *, between: str) -> list[Message]:
+    r"""Join consecutive messages of one role. Tool calls and their results stay separate.
+
+    >>> joined([{"role": "user", "content": "Hm."}, {"role": "user", "content": "Well."}], between="\n")
+    [{'role': 'user', 'content': 'Hm.\nWell.'}]
+    """
+    found: list[Message] = []
+    for (role, is_plain), run in groupby(messages, key=lambda each: (each["role"], _is_plain(each))):
+        together = list(run)
+        if is_plain and len(together) > 1:
+            found.append({"role": role, "content": between.join(each["content"] for each in together)})
+        else:
+            found += together
+    return found
+
+
+def as_user(message: Message) -> Message:
+    """Return a system message as the user's, and any other one as it is."""
+    return {**message, "role": "user"} if message["role"] == "system" else message
+
+
+def _is_plain(message: Message) -> bool:
+    return message.keys() == {"role", "content"} and isinstance(message["content"], str)
 
 
 def _with_schema(messages: Sequence[Message], wanted: Mapping[str, Any]) -> list[Message]:
@@ -164,10 +200,6 @@ def _with_schema(messages: Sequence[Message], wanted: Mapping[str, Any]) -> list
     schema = json.dumps(wanted.get("json_schema", {}).get("schema", {}), ensure_ascii=False)
     first, *others = messages
     return [{**first, "content": f"{first['content']}\n\nAnswer only with JSON of this schema: {schema}"}, *others]
-
-
-def _is_text(message: Message) -> bool:
-    return isinstance(message.get("content"), str) and not message.get("tool_calls") and message["role"] != "tool"
 
 
 USUAL: Final = Dialect()
@@ -195,19 +227,7 @@ def dialect_of(model: str, *, has_new_limit: bool = False, habits: Habits = UNKN
     )
 
 
-@dataclass(slots=True)
-class Dialects:
+class Dialects(dict[tuple[str, str], Dialect]):
     """The dialects of a session's servers, by address and model. Shared by all NPCs."""
 
-    _known: dict[tuple[str, str], Dialect] = field(default_factory=dict)
-
-    def of(self, address: str, expected: Dialect, *, model: str) -> Dialect:
-        """Return what is known. At first, it is what is expected."""
-        return self._known.setdefault((address, model), expected)
-
-    def learn(self, address: str, dialect: Dialect, *, model: str) -> None:
-        self._known[address, model] = dialect
-
-    def close(self) -> None:
-        """Forget everything."""
-        self._known.clear()
+    close = dict.clear

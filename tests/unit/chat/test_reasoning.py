@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glyphoxa.judgement.marks import TABLE
-from glyphoxa.judgement.reasoning import CALL_NOTATION, ReplyText, without_reasoning
+from glyphoxa.chat.marks import TABLE
+from glyphoxa.chat.reasoning import CALL_NOTATION, ReplyText, without_reasoning
 
 WORDS = "Silver is soft. It will not hold an edge."
 ANSWERS = [

@@ -9,7 +9,7 @@ Rules:
 - A reply whose first words are about the user (`reasoning_begins` in the word lists) is held until a closing mark, or
   to its end. So are replies of a model that has left out the opening mark before.
 - A role, an exclamation, or an announcement ("assistant", "Sure!", "Here is my reply:") is removed if words follow.
-- After words, the first mark of a chat template (`glyphoxa.judgement.marks`) or a line that is only a role ends the
+- After words, the first mark of a chat template (`glyphoxa.chat.marks`) or a line that is only a role ends the
   reply: the model goes on with the next message. Before words, a mark is removed.
 - A mark that begins a tool call becomes `CALL_NOTATION`, which is no speech, and ends the reply.
 """
@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from glyphoxa.judgement.marks import GAP, SPACED_ENDS, TABLE, WIDE
+from glyphoxa.chat.marks import GAP, SPACED_ENDS, TABLE, WIDE
 from glyphoxa.language.lexicon import lexicon
 from glyphoxa.language.text import Text
 
