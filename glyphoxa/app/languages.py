@@ -13,7 +13,7 @@ from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.language.lexicon import primary_language
 from glyphoxa.providers.building import EMBEDDINGS, NONE, STT, TTS, Choice, find, weights_of
-from glyphoxa.providers.rows import ROWS, Provider
+from glyphoxa.providers.rows import Provider, rows
 
 
 @cache
@@ -75,7 +75,7 @@ def _known_to(row: Provider, section: str, choice: Choice, campaign: Campaign) -
 def _remedy(row: Provider, section: str, language: str, *, is_fallback: bool) -> str:
     if row.runs_here and _knows(languages_of(row), language):
         return f"remove {section}.model from the settings"
-    fitting = [one for one in ROWS if one.kind == row.kind and _knows(languages_of(one), language)]
+    fitting = [one for one in rows() if one.kind == row.kind and _knows(languages_of(one), language)]
     others = [f"{one.name} (with a model)" if "model" in one.needs else one.name for one in fitting]
     others += [NONE] if section == EMBEDDINGS else []
     own = "" if row.runs_here else f", or {section}.{'voice' if section == TTS else 'model'} to one that knows it"

@@ -8,11 +8,14 @@ import pkgutil
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from glyphoxa.plugin import Command, Installed, claims
 
 if TYPE_CHECKING:
     import argparse
@@ -20,10 +23,9 @@ if TYPE_CHECKING:
 INTERRUPTED = 128 + signal.SIGINT
 _WINDOWS: Final = "Glyphoxa runs on Linux and macOS; on Windows, use WSL 2 (docs/first-evening.md has the steps)"
 
-GROUPS: Final = {
+_GROUPS: Final = {
     "play": {
         "serve": ("glyphoxa.cli.serve:VERB", "open a table on a local page, and talk to NPCs in a browser"),
-        "discord": ("glyphoxa.cli.discord:VERB", "answer commands in Discord: facts, review, recap, the open table"),
         "table": ("glyphoxa.cli.table:VERB", "direct an open table: mute, speak as NPCs, stop; links, audit log"),
     },
     "campaign": {
@@ -48,15 +50,11 @@ GROUPS: Final = {
         "worker": ("glyphoxa.cli.worker:VERB", "read transcripts in the background; status, retry, reindex"),
     },
 }
-"""Each verb with the module and name of its declaration, and its line in the help. Only the verb that is used is
-imported.
-"""
-_VERBS: Final = {verb: row for verbs in GROUPS.values() for verb, row in verbs.items()}
+"""Each verb with its declaration, and its line in the help. Only the verb that is used is imported."""
 
-EXAMPLES: Final = {
+_EXAMPLES: Final = {
     "serve": "serve --campaign my-campaign.yaml --host 0.0.0.0 --tls-self-signed",
     "table": 'table direct Korvald "be short with them" --turns 2',
-    "discord": "discord --config glyphoxa.yaml",
     "campaign": "campaign check my-campaign.yaml",
     "import": "import foundry ~/foundrydata/Data/worlds/thornwick",
     "entity": 'entity add "Old Bess" npc --occupation ferrywoman',
@@ -74,6 +72,12 @@ EXAMPLES: Final = {
     "worker": "worker read last",
 }
 """An example of each verb, for its help."""
+
+_OWN: Final = {
+    verb: Command(group, place, text, _EXAMPLES[verb])
+    for group, verbs in _GROUPS.items()
+    for verb, (place, text) in verbs.items()
+}
 
 ENVIRONMENT: Final = """\
 The settings file (--config) says where the database is, and which campaign is
@@ -99,6 +103,8 @@ def parser(verb: str | None = None) -> argparse.ArgumentParser:
     """
     import argparse
 
+    known = {name: (None, command) for name, command in _OWN.items()} if verb in _OWN else commands()
+
     class Version(argparse.Action):
         def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
             from importlib.metadata import version
@@ -110,23 +116,35 @@ def parser(verb: str | None = None) -> argparse.ArgumentParser:
         prog="glyphoxa",
         description="Voice characters for tabletop role-playing.",
         usage="glyphoxa [-h] [--version] VERB ...",
-        epilog=f"{_verbs_in_groups()}\n{ENVIRONMENT}",
+        epilog=f"{_verbs_in_groups(known)}\n{ENVIRONMENT}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     root.add_argument("--version", action=Version, nargs=0, help="show the version and exit")
     verbs = root.add_subparsers(dest="verb", metavar="VERB", prog="glyphoxa", help=argparse.SUPPRESS, required=True)
-    for name, (place, text) in _VERBS.items():
+    for name, (plugin, command) in known.items():
         if verb in (name, None):
-            pkgutil.resolve_name(place).add_to(verbs, name, text, example=f"glyphoxa {EXAMPLES[name]}")
+            declared = pkgutil.resolve_name(command.verb) if plugin is None else plugin.load(command.verb)
+            declared.add_to(verbs, name, command.text, example=f"glyphoxa {command.example}")
         else:
             verbs.add_parser(name)
     return root
 
 
-def _verbs_in_groups() -> str:
+def commands() -> dict[str, tuple[Installed | None, Command]]:
+    """Return all verbs in the order of the help, each with the plug-in that adds it.
+
+    Raises:
+        BrokenPlugin: A plug-in cannot be loaded, or two have a verb of the same name.
+    """
+    found = claims("commands", _OWN)
+    groups = list(dict.fromkeys(command.group for _, command in found.values()))
+    return dict(sorted(found.items(), key=lambda item: groups.index(item[1][1].group)))
+
+
+def _verbs_in_groups(known: Mapping[str, tuple[object, Command]]) -> str:
     lines: list[str] = []
-    for title, verbs in GROUPS.items():
-        lines += [f"{title}:", *(f"  {name:<12}{text}" for name, (_, text) in verbs.items()), ""]
+    for title, rows in groupby(known.items(), key=lambda item: item[1][1].group):
+        lines += [f"{title}:", *(f"  {name:<12}{command.text}" for name, (_, command) in rows), ""]
     return "\n".join(lines)
 
 
@@ -144,7 +162,11 @@ def _run(arguments: Sequence[str] | None) -> int:
         from glyphoxa.domain.errors import GlyphoxaError
 
         native_env.prepare()
-        options = _options(sys.argv[1:] if arguments is None else arguments)
+        try:
+            options = _options(sys.argv[1:] if arguments is None else arguments)
+        except GlyphoxaError as broken:
+            print(f"glyphoxa: {broken}", file=sys.stderr)
+            return 1
         from glyphoxa.observability import log
 
         # `serve` sets this up again, from its settings.
@@ -167,8 +189,9 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 
 def _options(arguments: Sequence[str]) -> argparse.Namespace:
-    # No option before the verb has a value.
-    root = parser(next((each for each in arguments if not each.startswith("-")), ""))
+    # No option before the verb has a value, and the help of all verbs needs none.
+    is_help = arguments and arguments[0] in ("-h", "--help")
+    root = parser("" if is_help else next((each for each in arguments if not each.startswith("-")), ""))
     if not arguments:
         root.print_help(sys.stderr)
         raise SystemExit(2)

@@ -26,7 +26,7 @@ from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.providers.building import LLM, TTS, find, weights_of
 from glyphoxa.providers.extras import LOCAL, need
-from glyphoxa.providers.rows import ROWS
+from glyphoxa.providers.rows import rows
 
 
 def list_models(store: WeightStore, out: TextIO) -> int:
@@ -159,7 +159,7 @@ def model_to_measure(settings: Settings, weights: WeightStore) -> tuple[str, Mod
         NotFound: No language model is here.
         Corrupt: It is not what it must be.
     """
-    shipped = [name for row in ROWS if row.kind == "llm" for name in row.weights]
+    shipped = [name for row in rows() if row.kind == "llm" for name in row.weights]
     for name in (*weights_of(LLM, settings.providers.llm), *shipped):
         if weights.has(name):
             return name, weights.find(name)
@@ -195,7 +195,7 @@ def told(name: str, measured: Measured, machine: Machine, verdicts: Sequence[Rec
         print(f"\nNo model answers within {WITHIN_S:g} s here: use a server (`ollama`, `openai` ...).", file=out)
         return
     fits = found.model.name
-    shipped = next((row.name for row in ROWS if row.kind == "llm" and fits in row.weights), None)
+    shipped = next((row.name for row in rows() if row.kind == "llm" and fits in row.weights), None)
     llm = f"name: {shipped}" if hub_name(fits) is None else f"name: local, model: {fits}"
     print(f"\nThe largest model that is fast enough: {fits}", file=out)
     print(f"  glyphoxa models fetch {fits}", file=out)

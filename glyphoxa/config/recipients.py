@@ -1,11 +1,12 @@
-"""Who receives what players say, or what is made of it: one entry for each setting that sends it to somebody.
+"""Which providers receive what players say, or what is made of it: one entry for each setting that has one read it.
 
-The consent text of players and `glyphoxa config check` follow these tables, and `docs/privacy.md` names each setting.
+The consent text of players and `glyphoxa config check` follow this table and `Section.recipients`, which names all
+others. `docs/privacy.md` names each setting.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -30,18 +31,6 @@ PROVIDERS: Final[Mapping[str, tuple[str, Callable[[Settings], bool]]]] = {
     "memory.summaries": (CHRONICLE, lambda settings: settings.memory.summaries == "llm"),
 }
 """Settings that have a provider read it: each with the section that names the provider, and whether it is on."""
-
-OTHERS: Final[Mapping[str, Callable[[Settings], Collection[str]]]] = {
-    "logging.content": lambda settings: ["the logs"] if settings.logging.content else (),
-    "engines": lambda settings: settings.engines,
-    "mcp.servers": lambda settings: settings.mcp.servers,
-    "server.ice_servers": lambda settings: [
-        url for server in settings.server.ice_servers for url in server.urls if url.startswith("turn")
-    ],
-    "discord": lambda settings: ["Discord"] if settings.discord.is_set else (),
-    "observability.traces_endpoint": lambda settings: {host_of(settings.observability.traces_endpoint)} - {"", *HERE},
-}
-"""Other settings that do, each with the names of those who receive it; nobody if it is off."""
 
 
 def is_asked(section: str, settings: Settings) -> bool:

@@ -18,9 +18,9 @@ from pydantic import BaseModel
 from glyphoxa.chat.models import PROFILES
 from glyphoxa.config.located_yaml import model_in
 from glyphoxa.config.sections import NameOf
-from glyphoxa.config.settings import Settings
+from glyphoxa.config.settings import settings_type
 from glyphoxa.domain.prompt_budgets import BUDGETS
-from glyphoxa.providers.rows import ROWS, Provider
+from glyphoxa.providers.rows import Provider, rows
 
 _INTRO: Final = """\
 # Settings
@@ -52,7 +52,7 @@ _ENTRY: Final = re.compile(r"    (\w+(?:, \w+)*): (.*)")
 
 def reference(languages_of: Callable[[Provider], str]) -> str:
     """Return the page in Markdown. `languages_of` returns the languages of a provider; "" for any."""
-    return "\n".join((_INTRO, *_section("", Settings), *_profiles(), *_providers(languages_of)))
+    return "\n".join((_INTRO, *_section("", settings_type()), *_profiles(), *_providers(languages_of)))
 
 
 def _section(name: str, model: type[BaseModel]) -> Iterator[str]:
@@ -160,7 +160,7 @@ def _profiles() -> Iterator[str]:
 def _providers(languages_of: Callable[[Provider], str]) -> Iterator[str]:
     yield _PROVIDERS
     yield "| kind | name | default model | languages | key | extra | required settings |\n|---|---|---|---|---|---|---|"
-    yield from (_provider(row, languages_of(row) or "any") for row in ROWS)
+    yield from (_provider(row, languages_of(row) or "any") for row in rows())
     yield ""
 
 

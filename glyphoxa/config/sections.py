@@ -7,7 +7,7 @@ opened by others. The settings belong to the machine.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from ipaddress import ip_network
 from itertools import pairwise
 from pathlib import Path
@@ -38,6 +38,10 @@ class Section(BaseModel):
     def contradictions(self) -> Wrong:
         """Yield values that are valid alone and wrong together, each with its path in this section."""
         yield from ()
+
+    def recipients(self) -> Mapping[str, Collection[str]]:
+        """Return who receives what players say, by the setting that sends it to them; nobody if that is off."""
+        return {}
 
 
 def or_empty(value: object) -> object:
@@ -73,6 +77,8 @@ def _variable(value: object) -> object:
     raise ValueError("must be the name of an environment variable, such as OPENAI_API_KEY, and not the key itself")
 
 
+Variable = Annotated[str, BeforeValidator(_variable)]
+"""The name of an environment variable."""
 KeyVariable = Annotated[str | None, BeforeValidator(_variable)]
 
 
@@ -305,6 +311,9 @@ class McpSettings(Section):
 
     servers: Annotated[dict[str, McpServerSettings], BeforeValidator(or_empty)] = Field(default_factory=dict)
 
+    def recipients(self) -> Mapping[str, Collection[str]]:
+        return {"mcp.servers": self.servers}
+
     def contradictions(self) -> Wrong:
         for name, server in self.servers.items():
             at = ("servers", name)
@@ -393,6 +402,9 @@ class ServerSettings(Section):
     ice_servers: tuple[IceServerSettings, ...] = ()
     close_after_minutes: Annotated[int, Field(ge=1)] | None = None
 
+    def recipients(self) -> Mapping[str, Collection[str]]:
+        return {"server.ice_servers": [url for each in self.ice_servers for url in each.urls if url.startswith("turn")]}
+
     def contradictions(self) -> Wrong:
         for n, server in enumerate(self.ice_servers):
             if server.secret_env is None and any(url.startswith("turn") for url in server.urls):
@@ -416,6 +428,11 @@ class ObservabilitySettings(Section):
         Annotated[str, written_as(r"^https?://[^/\s]+(/\S*)?$", "http://localhost:4318/v1/traces")] | None
     ) = None
 
+    def recipients(self) -> Mapping[str, Collection[str]]:
+        from glyphoxa.config.recipients import HERE, host_of
+
+        return {"observability.traces_endpoint": {host_of(self.traces_endpoint)} - {"", *HERE}}
+
 
 class PrivacySettings(Section):
     """How long transcripts are kept.
@@ -426,38 +443,3 @@ class PrivacySettings(Section):
     """
 
     retain_days: Annotated[int, Field(ge=1, le=36_500)] | None = None
-
-
-DiscordId = Annotated[int, Field(ge=1, lt=1 << 64)]
-
-
-class DiscordSettings(Section):
-    """The bot of `glyphoxa discord`. Who may do what is set here: roles and permissions in Discord change nothing. See
-    [Discord](../discord.md).
-
-    Attributes:
-        token_env: The environment variable that holds the bot's token.
-        guild: Id of the server (Discord: guild) in which the bot answers.
-        dm: Ids of the users who are game master.
-        players: Ids of the users who play, each with the id of the player in the campaign file.
-    """
-
-    token_env: Annotated[str, BeforeValidator(_variable)] = "DISCORD_TOKEN"  # noqa: S105 - a variable's name
-    guild: DiscordId | None = None
-    dm: tuple[DiscordId, ...] = ()
-    players: Annotated[dict[DiscordId, str], BeforeValidator(or_empty)] = Field(default_factory=dict)
-
-    @property
-    def is_set(self) -> bool:
-        return bool(self.model_fields_set)
-
-    def missing(self, environ: Mapping[str, str]) -> list[str]:
-        """Return what the bot cannot start without."""
-        found = []
-        if self.guild is None:
-            found.append("discord.guild is not set: it must be the id of your Discord server")
-        if not self.dm:
-            found.append("discord.dm is empty: it must list your own Discord user id")
-        if not environ.get(self.token_env, "").strip():
-            found.append(f"environment variable {self.token_env} is not set: it must hold the bot's token")
-        return found

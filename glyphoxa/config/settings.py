@@ -7,13 +7,14 @@ holds them.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import platformdirs
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, create_model
 
 from glyphoxa.chat.models import Profile
 from glyphoxa.config.located_yaml import InvalidFile, Wrong, read_yaml, validate
@@ -28,7 +29,6 @@ from glyphoxa.config.provider_sections import (
 )
 from glyphoxa.config.sections import (
     ContextSettings,
-    DiscordSettings,
     DsnText,
     EngineFile,
     FilePath,
@@ -54,6 +54,7 @@ from glyphoxa.domain.prompt_budgets import (
     Placement,
 )
 from glyphoxa.domain.tiers import TIER_RULES, MemoryTool, TierRule
+from glyphoxa.plugin import claims
 from glyphoxa.providers.building import (
     CHRONICLE,
     CURATOR,
@@ -69,6 +70,8 @@ from glyphoxa.providers.building import (
     profile_of,
     runs_here,
 )
+
+S = TypeVar("S", bound=Section)
 
 LogLevel = Literal["TRACE", "DEBUG", "INFO", "WARNING", "ERROR"]
 
@@ -165,9 +168,12 @@ class LoggingSettings(Section):
     content: bool = False
     form: Literal["text", "json"] = "text"
 
+    def recipients(self) -> Mapping[str, Collection[str]]:
+        return {"logging.content": ["the logs"] if self.content else ()}
+
 
 class Settings(Section):
-    """All settings.
+    """All settings of Glyphoxa itself; `settings_type` adds the sections of plug-ins.
 
     Attributes:
         campaign: The campaign file. Relative paths in a settings file start from the directory of that file.
@@ -191,7 +197,6 @@ class Settings(Section):
     turns: TurnsSettings = TurnsSettings()
     context: ContextSettings = ContextSettings()
     mcp: McpSettings = McpSettings()
-    discord: DiscordSettings = DiscordSettings()
     tiers: TiersSettings = TiersSettings()
     models: ModelsSettings = ModelsSettings()
     prices: Annotated[dict[str, Price], BeforeValidator(or_empty)] = Field(default_factory=dict)
@@ -199,10 +204,25 @@ class Settings(Section):
     logging: LoggingSettings = LoggingSettings()
     observability: ObservabilitySettings = ObservabilitySettings()
 
+    @property
+    def sections(self) -> Mapping[str, Section]:
+        """Return all sections by name."""
+        values = {name: getattr(self, name) for name in type(self).model_fields}
+        return {name: value for name, value in values.items() if isinstance(value, Section)}
+
+    def section(self, kind: type[S]) -> S:
+        """Return the section that a plug-in added; with its defaults if no settings file was read."""
+        return next((each for each in self.sections.values() if isinstance(each, kind)), kind())
+
+    def recipients(self) -> Mapping[str, Collection[str]]:
+        found: dict[str, Collection[str]] = {"engines": self.engines}
+        for section in self.sections.values():
+            found |= section.recipients()
+        return found
+
     def contradictions(self) -> Wrong:
-        for name in type(self).model_fields:
-            if isinstance(section := getattr(self, name), Section):
-                yield from (((name, *place), text) for place, text in section.contradictions())
+        for name, section in self.sections.items():
+            yield from (((name, *place), text) for place, text in section.contradictions())
         for name, value in self.engines.items():
             if wrong := wrong_engine(name, value):
                 yield ("engines", name), wrong
@@ -304,6 +324,21 @@ class Settings(Section):
         return Path(platformdirs.user_data_dir("glyphoxa"))
 
 
+@cache
+def settings_type() -> type[Settings]:
+    """Return the class of all settings, with the sections of plug-ins.
+
+    Raises:
+        BrokenPlugin: A section cannot be loaded, or two have the same name.
+    """
+    sections: dict[str, Any] = {}
+    for name, (plugin, reference) in claims("settings", dict.fromkeys(Settings.model_fields, "")).items():
+        if plugin is not None:
+            kind = plugin.load(reference)
+            sections[name] = (kind, kind())
+    return create_model("Settings", __base__=Settings, __doc__=Settings.__doc__, **sections)
+
+
 def read_settings(path: Path | None) -> Settings:
     """Read settings from a file; None means the defaults.
 
@@ -314,7 +349,7 @@ def read_settings(path: Path | None) -> Settings:
     if path is None:
         return Settings()
     source = read_yaml(path)
-    settings = validate(source, Settings, folder=path.absolute().parent)
+    settings = validate(source, settings_type(), folder=path.absolute().parent)
     problems = [source.problem(place, text) for place, text in settings.contradictions()]
     if problems:
         raise InvalidFile(path, problems)

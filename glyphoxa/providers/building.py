@@ -21,7 +21,7 @@ from glyphoxa.chat.dialect import UNKNOWN, Connection
 from glyphoxa.chat.models import Profile, profile_by_name
 from glyphoxa.domain.errors import InvalidInput, did_you_mean
 from glyphoxa.providers.extras import NotInstalled
-from glyphoxa.providers.rows import ROWS, Kind, Provider
+from glyphoxa.providers.rows import Kind, Provider, rows
 
 # Providers by kind and name, and the sections of the settings that choose them.
 
@@ -54,7 +54,7 @@ KINDS: Final[Mapping[str, Kind]] = {
 }
 """The kind of provider for each section of the settings."""
 
-_ROWS: Final = {(row.kind, row.name): row for row in ROWS}
+_ROWS: Final = {(row.kind, row.name): row for row in rows()}
 
 
 class Choice(Protocol):
@@ -76,7 +76,7 @@ class Choice(Protocol):
 
 def names(kind: Kind) -> tuple[str, ...]:
     """Names of all providers of that kind, in the order of their rows."""
-    return tuple(row.name for row in ROWS if row.kind == kind)
+    return tuple(row.name for row in rows() if row.kind == kind)
 
 
 def find(section: str, name: str) -> Provider:

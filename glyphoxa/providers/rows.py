@@ -1,18 +1,20 @@
 """All providers, one row each; no other code depends on a provider's name.
 
-To add one, write a row here and the maker function that it names. The settings then accept it, `glyphoxa config check`
-checks it, and tables open with it. A row imports nothing until its maker is used.
+To add one, write a row here or in a plug-in, and the maker function that it names. The settings then accept it,
+`glyphoxa config check` checks it, and tables open with it. A row imports nothing until its maker is used.
 """
 
 from __future__ import annotations
 
 import tomllib
+from collections import Counter
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib import resources
 from typing import Final, Literal
 
 from glyphoxa.chat.models import LARGE, SMALL, Profile
+from glyphoxa.plugin import BrokenPlugin, parts
 from glyphoxa.providers.extras import LOCAL
 
 Kind = Literal["stt", "llm", "tts", "s2s", "embeddings", "structured", "reranker"]
@@ -147,3 +149,17 @@ ROWS: Final = (
     _google("structured", "google", "glyphoxa.chat.google:GoogleStructuredLlm", model="gemini-3.6-flash"),
     _like_openai("reranker", "cohere-compatible", f"{_HOSTED}:HttpReranker", needs=_ADDRESS_AND_MODEL),
 )
+
+
+@cache
+def rows() -> tuple[Provider, ...]:
+    """Return all rows, those of plug-ins last.
+
+    Raises:
+        BrokenPlugin: Rows of a plug-in cannot be loaded, or two rows have the same kind and name.
+    """
+    found = (*ROWS, *(row for added in parts("providers") for row in added))
+    names = Counter(f"{row.kind} {row.name}" for row in found)
+    if twice := [name for name, n in names.items() if n > 1]:
+        raise BrokenPlugin(f"a plug-in has a provider with the name of another one: {', '.join(twice)}")
+    return found

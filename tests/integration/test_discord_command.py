@@ -20,11 +20,11 @@ from yarl import URL
 from glyphoxa.adapters.postgres.store import open_store
 from glyphoxa.app.desk import DeskSource
 from glyphoxa.config.check import check
-from glyphoxa.config.sections import DiscordSettings
 from glyphoxa.config.settings import Settings, read_settings
-from glyphoxa.discord_bot.bot import Bot, serve
-from glyphoxa.discord_bot.commands import Services
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable
+from glyphoxa.plugins.discord.bot import Bot, serve
+from glyphoxa.plugins.discord.commands import Services
+from glyphoxa.plugins.discord.settings import DiscordSettings
 from tests.support.command_line import SALTMERE, CommandLine, a_settings_file
 from tests.support.discord_server import OutsideTables
 from tests.support.patience import DEADLINE_S

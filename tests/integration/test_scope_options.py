@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from glyphoxa.cli.main import _VERBS, parser
+from glyphoxa.cli.main import commands, parser
 from tests.support.command_line import CAMPAIGN_FILE, a_settings_file, run
 from tests.support.patience import DEADLINE_S
 
@@ -82,7 +82,7 @@ async def refused(arguments: list[str], settings: Path, capsys: Capture) -> str:
 
 
 def acts_with(dest: str) -> Iterator[tuple[str, list[Act]]]:
-    for verb in sorted(_VERBS.keys() - {"doctor"}):  # which reports a file that is not there among its findings
+    for verb in sorted(commands().keys() - {"doctor"}):  # which reports a file that is not there among its findings
         found = [act for act in acts_of(verb) if argument_of(act[1], dest) is not None]
         if found:
             yield verb, found

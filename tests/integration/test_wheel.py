@@ -22,7 +22,7 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from glyphoxa.cli.main import _VERBS
+from glyphoxa.cli.main import commands as verbs
 from tests.support.patience import DEADLINE_S
 
 ROOT = Path(__file__).parents[2]
@@ -256,7 +256,7 @@ def test_verb_without_its_extra_names_it_in_one_line(wheel: Path, tmp_path: Path
     home = tmp_path / "empty"
     home.mkdir()
     named = {arguments[0] for arguments in (*MISSING_FOR, *DO_WITHOUT)}
-    commands = [*DO_WITHOUT, *MISSING_FOR, *((verb,) for verb in _VERBS if verb not in named)]
+    commands = [*DO_WITHOUT, *MISSING_FOR, *((verb,) for verb in verbs() if verb not in named)]
     done = subprocess.run(
         [programs / "python", "-c", _RUN_EACH],
         input=json.dumps(commands),

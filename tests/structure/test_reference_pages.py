@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from glyphoxa.cli.main import EXAMPLES, GROUPS, _options
+from glyphoxa.cli.main import _options, commands
 from tests.support.reference import REFERENCE, written
 
-VERBS = {verb: EXAMPLES[verb] for rows in GROUPS.values() for verb in rows}
+VERBS = {verb: command.example for verb, (_, command) in commands().items()}
 
 
 @pytest.mark.parametrize("path", written(), ids=lambda path: path.name)

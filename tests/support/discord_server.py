@@ -17,13 +17,13 @@ from simcord.results import InteractionResult
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.adapters.postgres.transcript.table_commands import PostgresTableCommands
 from glyphoxa.app.desk import Desk, DeskSource
-from glyphoxa.config.sections import DiscordSettings
 from glyphoxa.config.settings import Settings
-from glyphoxa.discord_bot.access import Asked, Caller, Door
-from glyphoxa.discord_bot.bot import Bot
-from glyphoxa.discord_bot.commands import Services
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.ids import CampaignId, PlayerId
+from glyphoxa.plugins.discord.access import Asked, Caller, Door
+from glyphoxa.plugins.discord.bot import Bot
+from glyphoxa.plugins.discord.commands import Services
+from glyphoxa.plugins.discord.settings import DiscordSettings
 from tests.support.command_line import SALTMERE
 from tests.support.patience import DEADLINE_S
 

@@ -12,13 +12,14 @@ import ast
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from itertools import groupby
 from pathlib import Path
 from typing import Final, get_args
 
 from prometheus_client import Metric
 
 from glyphoxa.app.languages import languages_of
-from glyphoxa.cli.main import ENVIRONMENT, EXAMPLES, GROUPS, parser
+from glyphoxa.cli.main import ENVIRONMENT, commands, parser
 from glyphoxa.config.reference import reference
 from glyphoxa.observability.metrics import TableMetrics
 from glyphoxa.observability.timing import Measure, ServiceTime
@@ -47,10 +48,10 @@ def command_line() -> str:
     """Return the page of all verbs, with their actions and options, in Markdown."""
     [verbs] = _subparsers(parser())
     lines = [_INTRO]
-    for group, rows in GROUPS.items():
+    for group, rows in groupby(commands().items(), key=lambda item: item[1][1].group):
         lines.append(f"## {group.capitalize()}\n")
-        for verb, (_, text) in rows.items():
-            lines += _verb(verb, text, EXAMPLES[verb], verbs.choices[verb])
+        for verb, (_, command) in rows:
+            lines += _verb(verb, command.text, command.example, verbs.choices[verb])
     return "\n".join([*lines, "## Settings and environment\n", f"```\n{ENVIRONMENT.strip()}\n```", ""])
 
 

@@ -22,7 +22,7 @@ from typing import Final
 
 from pydantic import TypeAdapter
 
-from glyphoxa.config.recipients import HERE, OTHERS, PROVIDERS, host_of
+from glyphoxa.config.recipients import HERE, PROVIDERS, host_of
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.dsn import Dsn
 from glyphoxa.domain.errors import InvalidInput
@@ -79,9 +79,10 @@ def consent_text(settings: Settings, *, language: str, tables: Sequence[str] = (
         for setting, (section, is_on) in PROVIDERS.items()
         if is_on(settings) and settings.chosen(section).name != NONE
     )
-    for setting, names_of in OTHERS.items():
-        if names := names_of(settings):
-            lines.append(words[setting].format(names=", ".join(sorted(names))))
+    for setting, names in settings.recipients().items():
+        if names:
+            text = words.get(setting, words["plugin"])
+            lines.append(text.format(names=", ".join(sorted(names)), setting=setting))
     lines += (words["shared"].format(seat=table) for table in tables)
     lines += [words["without"], words["change"]]
     return ConsentText(known, words["title"], tuple(lines), words["agree"], words["decline"])

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from glyphoxa.cli.main import _VERBS
+from glyphoxa.cli.main import commands
 from tests.support.patience import DEADLINE_S
 
 _HEAVY = ("asyncio", "asyncpg", "loguru", "numpy", "pydantic", "rich", "yaml")
@@ -91,7 +91,7 @@ except SystemExit:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=DEADLINE_S
     )
     assert done.stdout.splitlines()[-1] == "imported: []"
-    assert all(verb in done.stdout for verb in _VERBS)
+    assert all(verb in done.stdout for verb in commands())
     assert "GLYPHOXA_DATA" in done.stdout
 
 

@@ -12,15 +12,15 @@ import pytest
 from pydantic import BaseModel
 
 from glyphoxa.config.check import check
-from glyphoxa.config.recipients import OTHERS, PROVIDERS
+from glyphoxa.config.recipients import PROVIDERS
 from glyphoxa.config.sections import ProviderSettings
-from glyphoxa.config.settings import Settings
+from glyphoxa.config.settings import settings_type
 from glyphoxa.providers.building import CHRONICLE, KINDS
 from glyphoxa.providers.rows import Kind
 from glyphoxa.web.access.consent import CONSENT_LANGUAGES, consent_text
 
 PRIVACY = (Path(__file__).parents[3] / "docs" / "privacy.md").read_text("utf-8")
-SENDS = {*PROVIDERS, *OTHERS, "memory.postgres_dsn"}
+SENDS = {*PROVIDERS, *settings_type()().recipients(), "memory.postgres_dsn"}
 SENDS_NOTHING = {
     "campaign": "a file of this machine",
     "data_dir": "a directory of this machine",
@@ -85,7 +85,7 @@ def leaves(model: type[BaseModel], at: str = "") -> Iterator[tuple[str, Any]]:
             yield from leaves(sections[0], path)
 
 
-SETTINGS = dict(leaves(Settings))
+SETTINGS = dict(leaves(settings_type()))
 
 
 def names_a_provider(annotation: Any) -> bool:
@@ -131,7 +131,7 @@ def test_each_entry_names_a_setting() -> None:
 
 
 def lines_of(settings: dict[str, Any], language: str = "en") -> list[str]:
-    return list(consent_text(Settings.model_validate(settings), language=language).lines)
+    return list(consent_text(settings_type().model_validate(settings), language=language).lines)
 
 
 @pytest.mark.parametrize("language", CONSENT_LANGUAGES)
@@ -160,7 +160,7 @@ def test_without_memory_its_models_receive_nothing(setting: str) -> None:
 def test_summaries_by_a_provider_are_named_without_memory() -> None:
     forgetful = ON["memory.summaries"] | {"memory": {"summaries": "llm", "postgres_dsn": "none"}}
     assert [line for line in lines_of(forgetful) if "models.example" in line]
-    found = check(Settings.model_validate(forgetful), environ={}, has_module=lambda _: True)
+    found = check(settings_type().model_validate(forgetful), environ={}, has_module=lambda _: True)
     assert CHRONICLE in [each.subject for each in found]
 
 

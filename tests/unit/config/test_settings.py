@@ -9,7 +9,7 @@ import pytest
 
 from glyphoxa.config.check import Finding, check, place_of_memory, without_effect
 from glyphoxa.config.located_yaml import InvalidFile
-from glyphoxa.config.settings import Settings, read_settings
+from glyphoxa.config.settings import Settings, read_settings, settings_type
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.prompt_budgets import BEHIND_THE_QUESTION, Placement
 from glyphoxa.domain.tiers import TIER_RULES, TierRule
@@ -71,7 +71,7 @@ def test_local_model_plays_a_filler_before_a_slow_answer(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("text", ["", "# nothing yet\n", "server:\n", "memory: {postgres_dsn: }\n"])
 def test_an_empty_file_or_section_means_the_defaults(tmp_path: Path, text: str) -> None:
-    assert read(tmp_path, text).model_dump() == Settings().model_dump()
+    assert read(tmp_path, text).model_dump() == settings_type()().model_dump()
 
 
 def test_large_model_may_have_more_memory_in_its_prompt(tmp_path: Path) -> None:

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glyphoxa.config.sections import DiscordSettings
-from glyphoxa.discord_bot.access import Caller, Door, Refused
 from glyphoxa.domain.ids import PlayerId
+from glyphoxa.plugins.discord.access import Caller, Door, Refused
+from glyphoxa.plugins.discord.settings import DiscordSettings
 
 HERE, DM, TAMSIN = 42, 1, 2
 SETTINGS = DiscordSettings(guild=HERE, dm=(DM,), players={TAMSIN: "tamsin"})

@@ -25,7 +25,6 @@ from glyphoxa.app.engines import read_playable
 from glyphoxa.app.recaps import SessionRecaps, recap_of
 from glyphoxa.config.campaign_edit import stamp_of
 from glyphoxa.config.located_yaml import InvalidFile, text_of
-from glyphoxa.discord_bot.access import Caller
 from glyphoxa.dm.campaign_diff import CampaignChanges
 from glyphoxa.dm.entities import attributes_of, json_object, json_or_text
 from glyphoxa.dm.imported import ImportKind
@@ -44,6 +43,7 @@ from glyphoxa.language.facts import (
     visibility_in_words,
 )
 from glyphoxa.language.words import fold
+from glyphoxa.plugins.discord.access import Caller
 from glyphoxa.transcript.sessions import session_of
 from glyphoxa.world.events import WorldEvent
 

@@ -17,6 +17,7 @@ from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import CampaignId, PlayerId
 from glyphoxa.observability import log
+from glyphoxa.plugins.discord.settings import DiscordSettings
 from glyphoxa.providers.extras import need
 from glyphoxa.web.access.links import Links, links_of
 from glyphoxa.web.access.records import AuditKind, AuditLog, audit_path
@@ -34,16 +35,17 @@ async def _serve(options: argparse.Namespace) -> int:
     need("discord", by="`glyphoxa discord`", extra="discord")
     from glyphoxa.adapters.postgres.transcript.table_commands import PostgresTableCommands
     from glyphoxa.app.desk import DeskSource
-    from glyphoxa.discord_bot.bot import Bot, serve
-    from glyphoxa.discord_bot.commands import Services
+    from glyphoxa.plugins.discord.bot import Bot, serve
+    from glyphoxa.plugins.discord.commands import Services
 
     settings = settings_with_memory(options.config, to_hold="campaigns")
-    if missing := settings.discord.missing(os.environ):
+    chosen = settings.section(DiscordSettings)
+    if missing := chosen.missing(os.environ):
         raise InvalidInput(f"{'; '.join(missing)} (docs/discord.md)")
     log.set_up(level=settings.logging.level, form=settings.logging.form)
     async with opened_store(settings) as store:
         campaign = await store.campaigns.get(await stored_campaign(store, options.campaign, settings))
-        _check_players(settings, campaign)
+        _check_players(chosen, campaign)
         links = links_of(campaign, settings.data_directory)
         audit = AuditLog(audit_path(settings.data_directory, campaign.id))
         services = Services(
@@ -51,8 +53,8 @@ async def _serve(options: argparse.Namespace) -> int:
             PostgresTableCommands(store.database, store.listener),
             lambda player: _link(links, audit, player),
         )
-        bot = Bot(services, settings.discord)
-        serving = asyncio.create_task(serve(bot, os.environ[settings.discord.token_env].strip()))
+        bot = Bot(services, chosen)
+        serving = asyncio.create_task(serve(bot, os.environ[chosen.token_env].strip()))
         for number in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(number, serving.cancel)
         print(f"the bot serves {campaign.name} in Discord   (Ctrl-C ends it)", file=sys.stderr, flush=True)
@@ -64,9 +66,9 @@ async def _serve(options: argparse.Namespace) -> int:
     return 0
 
 
-def _check_players(settings: Settings, campaign: Campaign) -> None:
+def _check_players(settings: DiscordSettings, campaign: Campaign) -> None:
     known = [player.id for player in campaign.players]
-    for user, player in settings.discord.players.items():
+    for user, player in settings.players.items():
         if player not in known:
             raise NotFound(
                 f"discord.players: user {user} is {player!r}, which is no player of {campaign.name}: "

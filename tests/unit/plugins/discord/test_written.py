@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from glyphoxa.discord_bot.bot import written
+from glyphoxa.plugins.discord.bot import written
 
 
 def test_text_is_shown_without_markup() -> None:

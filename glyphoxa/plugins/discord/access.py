@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from glyphoxa.actors.rate_limit import RateLimit
-from glyphoxa.config.sections import DiscordSettings
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import PlayerId
+from glyphoxa.plugins.discord.settings import DiscordSettings
 
 Asked = Literal["command", "suggestion"]
 """A suggestion is what Discord asks for while somebody types."""

@@ -1,1 +1,0 @@
-"""Commands in Discord: adapters over the services that desk and command line use."""

@@ -1,0 +1,140 @@
+"""The interface of plug-ins: what a package adds to Glyphoxa, without a change in Glyphoxa.
+
+A package registers a `Plugin` as an entry point of the group `glyphoxa.plugins`. The declaration refers to everything
+as `module:name`, and a module is imported when it is used. docs/building.md has an example.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+
+from glyphoxa.domain.errors import GlyphoxaError, shown
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+GROUP: Final = "glyphoxa.plugins"
+
+T = TypeVar("T")
+
+
+class Command(NamedTuple):
+    """A verb of the command line.
+
+    Attributes:
+        group: Its heading in the help of all verbs.
+        verb: Refers to its declaration, a `glyphoxa.cli.verb.Verb`.
+        text: Its line in the help of all verbs.
+        example: A command with its options, without `glyphoxa`.
+    """
+
+    group: str
+    verb: str
+    text: str
+    example: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plugin:
+    """A declaration of all that a plug-in adds; references are `module:name`.
+
+    Attributes:
+        settings: Sections of the settings file by name, each a subclass of `glyphoxa.config.sections.Section`.
+        commands: Verbs of the command line by name.
+        checks: Functions for `glyphoxa doctor` and `glyphoxa config check`: see `glyphoxa.config.check.PluginCheck`.
+        providers: Sequences of `glyphoxa.providers.rows.Provider`.
+    """
+
+    settings: Mapping[str, str] = field(default_factory=dict)
+    commands: Mapping[str, Command] = field(default_factory=dict)
+    checks: Sequence[str] = ()
+    providers: Sequence[str] = ()
+
+
+class BrokenPlugin(GlyphoxaError):
+    """A plug-in cannot be loaded, or has a name that is taken."""
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """An installed plug-in; as text, its name and its distribution."""
+
+    point: EntryPoint
+    plugin: Plugin
+
+    def __str__(self) -> str:
+        return _named(self.point)
+
+    def load(self, reference: str) -> Any:
+        """Import what the plug-in refers to.
+
+        Raises:
+            BrokenPlugin: It cannot be imported.
+        """
+        try:
+            return resolve_name(reference)
+        except GlyphoxaError:
+            raise
+        except Exception as error:  # whatever the code of a plug-in raises
+            raise _broken(self.point, reference, error) from error
+
+
+@cache
+def plugins() -> tuple[Installed, ...]:
+    """Return the installed plug-ins by name.
+
+    Raises:
+        BrokenPlugin: The declaration of one cannot be loaded.
+    """
+    # A verb of Glyphoxa's own that reads no settings does without.
+    from importlib.metadata import entry_points
+
+    return tuple(map(_installed, sorted(entry_points(group=GROUP), key=lambda point: point.name)))
+
+
+def parts(kind: str) -> list[Any]:
+    """Return all that plug-ins refer to in one of the sequences of `Plugin`, imported.
+
+    Raises:
+        BrokenPlugin: Some of it cannot be imported.
+    """
+    return [one.load(reference) for one in plugins() for reference in getattr(one.plugin, kind)]
+
+
+def claims(kind: str, own: Mapping[str, T]) -> dict[str, tuple[Installed | None, T]]:
+    """Return what has a name in one of the mappings of `Plugin`, each with its plug-in; Glyphoxa's own first.
+
+    Raises:
+        BrokenPlugin: Two have the same name.
+    """
+    found: dict[str, tuple[Installed | None, T]] = {name: (None, value) for name, value in own.items()}
+    for one in plugins():
+        for name, value in getattr(one.plugin, kind).items():
+            if name in found:
+                both = f"{found[name][0] or 'Glyphoxa'} and {one}"
+                raise BrokenPlugin(f"{both} both have {name!r} in their {kind}: uninstall one of them")
+            found[name] = one, value
+    return found
+
+
+def _installed(point: EntryPoint) -> Installed:
+    try:
+        plugin = point.load()
+    except Exception as error:  # whatever the code of a plug-in raises
+        raise _broken(point, point.value, error) from error
+    if not isinstance(plugin, Plugin):
+        raise _broken(point, point.value, TypeError("it is no glyphoxa.plugin.Plugin"))
+    return Installed(point, plugin)
+
+
+def _broken(point: EntryPoint, reference: str, error: Exception) -> BrokenPlugin:
+    why = shown(f"{type(error).__name__}: {error}")
+    return BrokenPlugin(f"{_named(point)} cannot be used: {reference}: {why}; repair or uninstall it")
+
+
+def _named(point: EntryPoint) -> str:
+    return f"plug-in {point.name!r} of {point.dist.name} {point.dist.version}" if point.dist else f"{point.name!r}"

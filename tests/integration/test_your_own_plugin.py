@@ -1,0 +1,124 @@
+"""The plug-in of docs/building.md, installed as a package and used; and plug-ins that cannot be used."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.patience import DEADLINE_S
+
+PAGE = (Path(__file__).parents[2] / "docs" / "building.md").read_text("utf-8")
+SECTION = PAGE.partition("\n## Your own plug-in\n")[2].partition("\n## ")[0]
+FILES = dict(re.findall(r"^```\w+\n# (\S+)\n(.*?)^```$", SECTION, re.MULTILINE | re.DOTALL))
+
+
+def glyphoxa(site: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
+    """Run the command line with the packages in a directory, besides those of this installation."""
+    return subprocess.run(
+        [Path(sys.executable).with_name("glyphoxa"), *map(str, arguments)],
+        env={**os.environ, "PYTHONPATH": str(site), "GLYPHOXA_DATA": str(site / "data")},
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory in which the package of the page is installed."""
+    source, site = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("site")
+    for name, text in FILES.items():
+        (source / name).parent.mkdir(exist_ok=True)
+        (source / name).write_text(text, "utf-8")
+    pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation", "--target"]
+    subprocess.run([*pip, site, source], check=True, timeout=DEADLINE_S)
+    return site
+
+
+def test_command_of_a_plugin_reads_its_section(site: Path, tmp_path: Path) -> None:
+    settings = tmp_path / "glyphoxa.yaml"
+    settings.write_text("bell: {sound: dong}\n")
+    assert glyphoxa(site, "bell").stdout == "ding\n"
+    assert glyphoxa(site, "bell", "--config", settings).stdout == "dong\n"
+    assert re.search(r"^  bell +ring the bell of the tavern$", glyphoxa(site, "--help").stdout, re.MULTILINE)
+
+
+def test_mistake_in_a_section_of_a_plugin_is_reported_at_its_line(site: Path, tmp_path: Path) -> None:
+    settings = tmp_path / "glyphoxa.yaml"
+    settings.write_text("bell:\n  sond: dong\n")
+    assert (
+        f"{settings}:2: unknown key 'sond', did you mean 'sound'?"
+        in glyphoxa(site, "bell", "--config", settings).stderr
+    )
+
+
+def test_settings_page_has_the_section_of_a_plugin(site: Path) -> None:
+    shown = glyphoxa(site, "config", "reference").stdout
+    assert "## bell\n\nThe bell of the tavern.\n" in shown
+    assert "| `sound` | text | `ding` |  | What the bell says. |" in shown
+
+
+def a_distribution(site: Path, name: str, declaration: str) -> None:
+    """Install a package of one module, which declares a plug-in."""
+    (site / f"{name}.py").write_text(f"from glyphoxa.plugin import Command, Plugin\n{declaration}\n")
+    info = site / f"{name}-2.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 2.0\n")
+    (info / "entry_points.txt").write_text(f"[glyphoxa.plugins]\n{name} = {name}:PLUGIN\n")
+
+
+@pytest.mark.parametrize(
+    ("declaration", "why"),
+    [
+        ("raise OSError('no bell')", "gong:PLUGIN: OSError: no bell"),
+        ("import nowhere_at_all", "gong:PLUGIN: ModuleNotFoundError: No module named 'nowhere_at_all'"),
+        ("PLUGIN = 1", "gong:PLUGIN: TypeError: it is no glyphoxa.plugin.Plugin"),
+        ("PLUGIN = Plugin(colour='red')", "gong:PLUGIN: TypeError: "),
+    ],
+)
+def test_broken_declaration_is_one_line_with_its_package(tmp_path: Path, declaration: str, why: str) -> None:
+    a_distribution(tmp_path, "gong", declaration)
+    for arguments in ("--help", "gong", "config check"):
+        done = glyphoxa(tmp_path, *arguments.split())
+        assert done.returncode == 1
+        assert done.stderr.startswith(f"glyphoxa: plug-in 'gong' of gong 2.0 cannot be used: {why}")
+        assert len(done.stderr.splitlines()) == 1
+
+
+def test_verb_that_cannot_be_imported_is_named_in_one_line(tmp_path: Path) -> None:
+    verb = "Command('play', 'gong.missing:VERB', 'strike', 'gong')"
+    a_distribution(tmp_path, "gong", f"PLUGIN = Plugin(commands={{'gong': {verb}}})")
+    done = glyphoxa(tmp_path, "gong")
+    assert done.stderr.startswith("glyphoxa: plug-in 'gong' of gong 2.0 cannot be used: gong.missing:VERB: ")
+    assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("declaration", "what"),
+    [
+        ("commands={'strike': Command('play', 'gong:VERB', 'strike', 'strike')}", "'strike' in their commands"),
+        ("settings={'strike': 'gong:Strike'}", "'strike' in their settings"),
+    ],
+)
+def test_name_that_two_plugins_have_names_both(tmp_path: Path, declaration: str, what: str) -> None:
+    for name in ("gong", "bell"):
+        a_distribution(tmp_path, name, f"PLUGIN = Plugin({declaration})")
+    settings = tmp_path / "glyphoxa.yaml"
+    settings.write_text("campaign: c.yaml\n")
+    done = glyphoxa(tmp_path, "strike" if "commands" in declaration else "config", "check", settings)
+    both = "plug-in 'bell' of bell 2.0 and plug-in 'gong' of gong 2.0 both have"
+    assert done.stderr == f"glyphoxa: {both} {what}: uninstall one of them\n"
+
+
+def test_plugin_cannot_take_a_name_of_glyphoxas_own(tmp_path: Path) -> None:
+    a_distribution(tmp_path, "gong", "PLUGIN = Plugin(commands={'serve': Command('play', 'gong:V', 'serve', 'serve')})")
+    done = glyphoxa(tmp_path, "--help")
+    assert done.stderr == (
+        "glyphoxa: Glyphoxa and plug-in 'gong' of gong 2.0 both have 'serve' in their commands: uninstall one of them\n"
+    )
