@@ -46,12 +46,14 @@ class Plugin:
         settings: Sections of the settings file by name, each a subclass of `glyphoxa.config.sections.Section`.
         commands: Verbs of the command line by name.
         checks: Functions for `glyphoxa doctor` and `glyphoxa config check`: see `glyphoxa.config.check.PluginCheck`.
+        tools: Functions that open tools for NPCs when a table opens: see `glyphoxa.app.table.OpenTools`.
         providers: Sequences of `glyphoxa.providers.rows.Provider`.
     """
 
     settings: Mapping[str, str] = field(default_factory=dict)
     commands: Mapping[str, Command] = field(default_factory=dict)
     checks: Sequence[str] = ()
+    tools: Sequence[str] = ()
     providers: Sequence[str] = ()
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -36,11 +35,11 @@ from glyphoxa.app.models import LocalModels, load_local_models
 from glyphoxa.app.reader import BackgroundReader, open_reader
 from glyphoxa.chronicle.summaries import LineSelection
 from glyphoxa.config.check import without_effect
-from glyphoxa.config.sections import McpServerSettings, McpSettings, ObservabilitySettings, missing_variables
+from glyphoxa.config.sections import ObservabilitySettings
 from glyphoxa.config.settings import Settings
 from glyphoxa.dm.table_commands import CommandReader
 from glyphoxa.domain.campaign import Campaign, Npc, Player
-from glyphoxa.domain.errors import InvalidInput, did_you_mean
+from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.events import TableEvent
 from glyphoxa.domain.ids import NpcId, SessionId
 from glyphoxa.domain.knowledge import RecalledSummary
@@ -61,6 +60,7 @@ from glyphoxa.npc.table import Ear, EarListener, TableState
 from glyphoxa.npc.tool_spec import CallableTool
 from glyphoxa.npc.toolbox import Toolbox
 from glyphoxa.observability.timing import ServiceTime, measure_lag
+from glyphoxa.plugin import parts
 from glyphoxa.prompt.conversation import Conversation, RollingSummary
 from glyphoxa.prompt.gather import HotContexts
 from glyphoxa.prompt.identity import beginning_of
@@ -81,67 +81,23 @@ from glyphoxa.turns.turn import OpenTurns, Patience, Questions
 from glyphoxa.turns.turn_taking import TurnTaking
 
 if TYPE_CHECKING:
-    from glyphoxa.adapters.mcp_servers import ServerRow
     from glyphoxa.memory_graph.deep_recall import DeepRecall
     from glyphoxa.observability.metrics import TableMetrics
     from glyphoxa.observability.tracing import TurnTracer
 
 
-# Tools of external servers, as configured. Without any, MCP is not imported.
+# Tools of plug-ins.
 
 
 OutsideTools = Mapping[NpcId, Sequence[CallableTool]]
+OpenTools = Callable[[Settings, Campaign, ClosingStack], Awaitable[OutsideTools]]
+"""Opens the tools that a plug-in gives to each NPC. The stack closes them. Raises InvalidInput for wrong settings."""
 
 
-async def open_outside_tools(settings: McpSettings, campaign: Campaign, stack: ClosingStack) -> OutsideTools:
-    """Open the external tools of each NPC. An unreachable server is skipped. `stack` closes them.
-
-    Raises:
-        InvalidInput: The SDK is not installed, or a server's environment variable is not set.
-    """
-    if not settings.servers:
-        return {}
-    need("mcp", by="mcp.servers", extra="mcp")
-    if missing := missing_variables(settings, os.environ):
-        raise InvalidInput(f"mcp.servers.{missing[0]}")
-    _warn_of_unknown_npcs(settings, campaign)
-    from glyphoxa.adapters.mcp_servers import McpServers
-
-    servers = McpServers([_row(name, server) for name, server in settings.servers.items()])
-    stack.push_step("tool servers", STEP_MS, servers.close)
-    await servers.open()
-    return {
-        npc.id: [
-            replace(tool, safety=topics_of(campaign))
-            for name, server in settings.servers.items()
-            if server.npcs is None or npc.id in server.npcs
-            for tool in servers.tools(name)
-        ]
-        for npc in campaign.npcs
-    }
-
-
-def _row(name: str, settings: McpServerSettings) -> ServerRow:
-    from glyphoxa.adapters.mcp_servers import ServerRow
-
-    return ServerRow(
-        name=name,
-        command=settings.command,
-        env={variable: os.environ[variable] for variable in settings.env},
-        url=settings.url or "",
-        token=os.environ[settings.token_env].strip() if settings.token_env is not None else "",
-        allowed=None if settings.tools is None else frozenset(settings.tools),
-        usual_ms=settings.usual_ms,
-    )
-
-
-def _warn_of_unknown_npcs(settings: McpSettings, campaign: Campaign) -> None:
-    """Warn about unknown NPCs, but do not fail: the same settings may serve several campaigns."""
-    known = {npc.id for npc in campaign.npcs}
-    for name, server in settings.servers.items():
-        for npc in server.npcs or ():
-            if NpcId(npc) not in known:
-                logger.warning("mcp.servers.{}: no NPC {!r} in this campaign: {}", name, npc, did_you_mean(npc, known))
+async def open_outside_tools(settings: Settings, campaign: Campaign, stack: ClosingStack) -> OutsideTools:
+    opening: list[OpenTools] = parts("tools")
+    opened = [await open_tools(settings, campaign, stack) for open_tools in opening]
+    return {npc.id: [tool for tools in opened for tool in tools.get(npc.id, ())] for npc in campaign.npcs}
 
 
 # Observers: Prometheus metrics and traces, as configured.
@@ -589,7 +545,7 @@ async def open_table(
             local=local,
             store=store,
             mouths=mouths,
-            outside=await open_outside_tools(settings.mcp, campaign, stack),
+            outside=await open_outside_tools(settings, campaign, stack),
             observers=observers,
         )
         table = await open_with(opening, stack, tell=tell)

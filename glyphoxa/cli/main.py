@@ -41,7 +41,6 @@ _GROUPS: Final = {
         "show": ("glyphoxa.cli.show:VERB", "show what is known and was said, and why NPCs said what they said"),
         "recall": ("glyphoxa.cli.recall:VERB", "show what an NPC would recall for a question, and why"),
         "privacy": ("glyphoxa.cli.privacy:VERB", "export or erase what is stored about a player or a session"),
-        "mcp": ("glyphoxa.cli.mcp:VERB", "serve an NPC's memory to another program, over MCP"),
     },
     "operation": {
         "doctor": ("glyphoxa.cli.config:DOCTOR", "check machine, settings, models and database"),
@@ -65,7 +64,6 @@ _EXAMPLES: Final = {
     "show": "show facts --as Korvald",
     "recall": 'recall "Where was Thomas lost?" --npc Korvald --explain',
     "privacy": "privacy export mira.json --player Mira",
-    "mcp": "mcp --npc Korvald --config glyphoxa.yaml",
     "doctor": "doctor --config glyphoxa.yaml",
     "config": "config check glyphoxa.yaml",
     "models": "models fetch qwen2.5-coder-1.5b-instruct-q4_k_m",

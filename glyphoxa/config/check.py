@@ -6,7 +6,7 @@ import contextlib
 import errno
 import os
 import socket
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 from urllib.parse import urlsplit
@@ -15,7 +15,7 @@ import psutil
 
 from glyphoxa.config.costs import evening_cost, price_list
 from glyphoxa.config.recipients import is_asked
-from glyphoxa.config.sections import missing_files, missing_variables
+from glyphoxa.config.sections import missing_files
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.dsn import Dsn
 from glyphoxa.plugin import parts
@@ -45,6 +45,10 @@ class Finding:
     text: str
 
 
+PluginCheck = Callable[[Settings, Mapping[str, str], Callable[[str], bool]], Iterable[Finding]]
+"""Reports what a plug-in will use and lacks, from the settings, the environment, and whether a module is installed."""
+
+
 def check(
     settings: Settings,
     *,
@@ -63,8 +67,8 @@ def check(
     found += [_recall(settings), Finding("ok", "cost", evening_cost(settings, price_list()))]
     found += [Finding("warning", "memory", text) for text in without_effect(settings)]
     found += [Finding("error", "engines", missing) for missing in missing_files(settings.engines)]
-    found += _tool_servers(settings, environ, has_module)
-    for look in parts("checks"):
+    looks: list[PluginCheck] = parts("checks")
+    for look in looks:
         found += look(settings, environ, has_module)
     return found
 
@@ -115,18 +119,6 @@ def _recall(settings: Settings) -> Finding:
     return Finding(
         "ok", "recall", f"{chosen.searches_by}{stages}, for the tools of NPCs of tier DEEP; hybrid otherwise"
     )
-
-
-def _tool_servers(
-    settings: Settings, environ: Mapping[str, str], has_module: Callable[[str], bool]
-) -> Iterator[Finding]:
-    servers = settings.mcp.servers
-    if servers and not has_module("mcp"):
-        yield lacks("mcp", "mcp.servers", ["mcp"], "mcp")
-    missing = missing_variables(settings.mcp, environ)
-    yield from (Finding("error", "mcp", each) for each in missing)
-    if servers and not missing:
-        yield Finding("ok", "mcp", f"tools of {', '.join(servers)}, for models that can call tools")
 
 
 def _provider(section: str, choice: Choice, environ: Mapping[str, str], has_module: Callable[[str], bool]) -> Finding:

@@ -1,7 +1,7 @@
 """Define the sections of the settings file, with what all sections have in common.
 
-Engines and servers of tools run programs. The settings name them, and a campaign file may not: it is passed on and
-opened by others. The settings belong to the machine.
+Engines run programs. The settings name them, and a campaign file may not: it is passed on and opened by others. The
+settings belong to the machine.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from ipaddress import ip_network
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Final
-from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, model_validator
 from pydantic_core import CoreSchema, core_schema
@@ -67,12 +66,12 @@ class NameOf:
         return core_schema.literal_schema(list(self.names))
 
 
-_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 
 
 def _variable(value: object) -> object:
     """Raises without the value: people paste their key here."""
-    if value is None or (isinstance(value, str) and _VARIABLE.fullmatch(value)):
+    if value is None or (isinstance(value, str) and VARIABLE.fullmatch(value)):
         return value
     raise ValueError("must be the name of an environment variable, such as OPENAI_API_KEY, and not the key itself")
 
@@ -274,81 +273,7 @@ def missing_files(engines: Mapping[str, str]) -> list[str]:
     ]
 
 
-# Servers of tools for NPCs, and the page.
-
-_TOOL_SERVER: Final = re.compile(r"[a-z][a-z0-9]{0,23}")
-_TAKEN_SERVER: Final = "memory"
-
-
-class McpServerSettings(Section):
-    """A tool server of the Model Context Protocol, under a name that you choose. Set either `command` or `url`. See
-    [MCP](../configuration.md#mcp).
-
-    Attributes:
-        command: The program to start, with its arguments.
-        env: Environment variables that are passed to the program, besides PATH, HOME and the like.
-        url: Address of a server that uses streamable HTTP.
-        token_env: The environment variable with the token to send to `url`.
-        tools: Tools to offer. Default: all of the server's tools.
-        npcs: Ids of the NPCs that get the tools. Default: all NPCs.
-        usual_ms: How long a call usually takes. NPCs whose tier allows less time do not get the tools.
-    """
-
-    command: tuple[str, ...] = ()
-    env: tuple[str, ...] = ()
-    url: str | None = None
-    token_env: KeyVariable = None
-    tools: tuple[str, ...] | None = None
-    npcs: tuple[str, ...] | None = None
-    usual_ms: Annotated[int, Field(ge=1, le=60_000)] = 300
-
-
-class McpSettings(Section):
-    """
-    Attributes:
-        servers: Servers with tools for NPCs, by name; each is a block as below.
-    """
-
-    servers: Annotated[dict[str, McpServerSettings], BeforeValidator(or_empty)] = Field(default_factory=dict)
-
-    def recipients(self) -> Mapping[str, Collection[str]]:
-        return {"mcp.servers": self.servers}
-
-    def contradictions(self) -> Wrong:
-        for name, server in self.servers.items():
-            at = ("servers", name)
-            if not _TOOL_SERVER.fullmatch(name) or name == _TAKEN_SERVER:
-                yield (
-                    at,
-                    f"mcp.servers: {short(name)!r} is not a valid name: use letters a to z and digits, not `memory`",
-                )
-            if bool(server.command) == (server.url is not None):
-                yield at, f"mcp.servers.{name} needs a command or a url, and not both"
-            if server.url is not None and not _is_url(server.url):
-                yield (*at, "url"), f"mcp.servers.{name}.url must begin with http:// or https://, and name a host"
-            if server.token_env is not None and server.url is None:
-                yield (*at, "token_env"), f"mcp.servers.{name}.token_env is only for a url; for a command, use `env`"
-            if not all(map(_VARIABLE.fullmatch, server.env)):
-                yield (*at, "env"), f"mcp.servers.{name}.env must list names of environment variables, not values"
-
-
-def missing_variables(settings: McpSettings, environ: Mapping[str, str]) -> list[str]:
-    """Return which environment variables of the servers are not set."""
-    return [
-        f"{name}: environment variable {variable} is not set"
-        for name, server in settings.servers.items()
-        for variable in (*server.env, *filter(None, [server.token_env]))
-        if not environ.get(variable, "").strip()
-    ]
-
-
-def _is_url(url: str) -> bool:
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return False
-    return parts.scheme in ("http", "https") and bool(parts.hostname)
-
+# The page.
 
 IceUrl = Annotated[str, written_as(r"^(stuns?|turns?):[^\s/?#]+(\?transport=(udp|tcp))?$", "turn:turn.example:3478")]
 

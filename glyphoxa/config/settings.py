@@ -32,7 +32,6 @@ from glyphoxa.config.sections import (
     DsnText,
     EngineFile,
     FilePath,
-    McpSettings,
     ObservabilitySettings,
     Price,
     PrivacySettings,
@@ -196,7 +195,6 @@ class Settings(Section):
     privacy: PrivacySettings = PrivacySettings()
     turns: TurnsSettings = TurnsSettings()
     context: ContextSettings = ContextSettings()
-    mcp: McpSettings = McpSettings()
     tiers: TiersSettings = TiersSettings()
     models: ModelsSettings = ModelsSettings()
     prices: Annotated[dict[str, Price], BeforeValidator(or_empty)] = Field(default_factory=dict)
@@ -207,8 +205,7 @@ class Settings(Section):
     @property
     def sections(self) -> Mapping[str, Section]:
         """Return all sections by name."""
-        values = {name: getattr(self, name) for name in type(self).model_fields}
-        return {name: value for name, value in values.items() if isinstance(value, Section)}
+        return {name: value for name, value in self if isinstance(value, Section)}
 
     def section(self, kind: type[S]) -> S:
         """Return the section that a plug-in added; with its defaults if no settings file was read."""

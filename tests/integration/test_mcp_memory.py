@@ -21,9 +21,9 @@ from glyphoxa.domain.ids import EntityId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import Claim, Provenance, secret_of
 from glyphoxa.domain.node_types import NodeType
 from glyphoxa.domain.session_state import SummarySentence, View
-from glyphoxa.mcp_server.dm_tools import dm_tools
-from glyphoxa.mcp_server.offered import MAX_ANSWERED, ToolOffer, memory_tools
 from glyphoxa.npc.tool_spec import MAX_ASKED, CallableTool, ToolSpec
+from glyphoxa.plugins.mcp.dm_tools import dm_tools
+from glyphoxa.plugins.mcp.offered import MAX_ANSWERED, ToolOffer, memory_tools
 from glyphoxa.world.entity_events import EntityAdded
 from glyphoxa.world.events import Cause, FactRejected, FactStated
 from tests.support.builders import an_utterance

@@ -10,16 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from glyphoxa.adapters.mcp_servers import MAX_ANSWERED, McpServers, ServerRow
-from glyphoxa.config.sections import McpSettings
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.events import TurnFinished
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.tiers import TierRule
 from glyphoxa.domain.turn import LookUp
-from glyphoxa.mcp_server.offered import dice_tools
+from glyphoxa.npc.budget import TierRule
 from glyphoxa.npc.tool_spec import CallableTool, Found, ToolSpec, nothing
 from glyphoxa.npc.toolbox import Toolbox
+from glyphoxa.plugins.mcp.offered import dice_tools
+from glyphoxa.plugins.mcp.servers import MAX_ANSWERED, McpServers, ServerRow
+from glyphoxa.plugins.mcp.settings import McpSettings
 from tests.support.live_table import an_evening, settings_for, write_campaign
 from tests.support.mcp import served
 from tests.support.patience import DEADLINE_MS, DEADLINE_S, until

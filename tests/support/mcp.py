@@ -16,9 +16,9 @@ from glyphoxa.domain.campaign import Campaign, Entity, Npc, Player, Relationship
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import Claim, Provenance, witnessed_by
-from glyphoxa.mcp_server.offered import ToolOffer
-from glyphoxa.mcp_server.protocol import app_of, guarded, server_of
 from glyphoxa.npc.tool_spec import CallableTool
+from glyphoxa.plugins.mcp.offered import ToolOffer
+from glyphoxa.plugins.mcp.protocol import app_of, guarded, server_of
 from glyphoxa.transcript.sessions import EPISODE, episode_of
 from glyphoxa.web.serving import Server, bind, url_of
 from glyphoxa.world.entity_events import EntityAdded

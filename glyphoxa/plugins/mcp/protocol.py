@@ -30,8 +30,8 @@ from starlette.routing import Mount
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.mcp_server.offered import ToolOffer
 from glyphoxa.npc.tool_spec import ToolSpec
+from glyphoxa.plugins.mcp.offered import ToolOffer
 
 PATH: Final = "/mcp"
 _MAX_BYTES: Final = 64 * 1024

@@ -1,0 +1,102 @@
+"""The settings of tool servers for NPCs, and their checks.
+
+Servers run programs. The settings name them, and a campaign file may not: it is passed on and opened by others.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Annotated, Final
+from urllib.parse import urlsplit
+
+from pydantic import BeforeValidator, Field
+
+from glyphoxa.config.check import Finding, lacks
+from glyphoxa.config.located_yaml import Wrong, short
+from glyphoxa.config.sections import VARIABLE, KeyVariable, Section, or_empty
+from glyphoxa.config.settings import Settings
+
+_TOOL_SERVER: Final = re.compile(r"[a-z][a-z0-9]{0,23}")
+_TAKEN_SERVER: Final = "memory"
+
+
+class McpServerSettings(Section):
+    """A tool server of the Model Context Protocol, under a name that you choose. Set either `command` or `url`. See
+    [MCP](../configuration.md#mcp).
+
+    Attributes:
+        command: The program to start, with its arguments.
+        env: Environment variables that are passed to the program, besides PATH, HOME and the like.
+        url: Address of a server that uses streamable HTTP.
+        token_env: The environment variable with the token to send to `url`.
+        tools: Tools to offer. Default: all of the server's tools.
+        npcs: Ids of the NPCs that get the tools. Default: all NPCs.
+        usual_ms: How long a call usually takes. NPCs whose tier allows less time do not get the tools.
+    """
+
+    command: tuple[str, ...] = ()
+    env: tuple[str, ...] = ()
+    url: str | None = None
+    token_env: KeyVariable = None
+    tools: tuple[str, ...] | None = None
+    npcs: tuple[str, ...] | None = None
+    usual_ms: Annotated[int, Field(ge=1, le=60_000)] = 300
+
+
+class McpSettings(Section):
+    """
+    Attributes:
+        servers: Servers with tools for NPCs, by name; each is a block as below.
+    """
+
+    servers: Annotated[dict[str, McpServerSettings], BeforeValidator(or_empty)] = Field(default_factory=dict)
+
+    def recipients(self) -> Mapping[str, Collection[str]]:
+        return {"mcp.servers": self.servers}
+
+    def contradictions(self) -> Wrong:
+        for name, server in self.servers.items():
+            at = ("servers", name)
+            if not _TOOL_SERVER.fullmatch(name) or name == _TAKEN_SERVER:
+                yield (
+                    at,
+                    f"mcp.servers: {short(name)!r} is not a valid name: use letters a to z and digits, not `memory`",
+                )
+            if bool(server.command) == (server.url is not None):
+                yield at, f"mcp.servers.{name} needs a command or a url, and not both"
+            if server.url is not None and not _is_url(server.url):
+                yield (*at, "url"), f"mcp.servers.{name}.url must begin with http:// or https://, and name a host"
+            if server.token_env is not None and server.url is None:
+                yield (*at, "token_env"), f"mcp.servers.{name}.token_env is only for a url; for a command, use `env`"
+            if not all(map(VARIABLE.fullmatch, server.env)):
+                yield (*at, "env"), f"mcp.servers.{name}.env must list names of environment variables, not values"
+
+
+def missing_variables(settings: McpSettings, environ: Mapping[str, str]) -> list[str]:
+    """Return which environment variables of the servers are not set."""
+    return [
+        f"{name}: environment variable {variable} is not set"
+        for name, server in settings.servers.items()
+        for variable in (*server.env, *filter(None, [server.token_env]))
+        if not environ.get(variable, "").strip()
+    ]
+
+
+def _is_url(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return False
+    return parts.scheme in ("http", "https") and bool(parts.hostname)
+
+
+def check(settings: Settings, environ: Mapping[str, str], has_module: Callable[[str], bool]) -> Iterator[Finding]:
+    """Report which servers are used, and what they lack."""
+    chosen = settings.section(McpSettings)
+    if chosen.servers and not has_module("mcp"):
+        yield lacks("mcp", "mcp.servers", ["mcp"], "mcp")
+    missing = missing_variables(chosen, environ)
+    yield from (Finding("error", "mcp", each) for each in missing)
+    if chosen.servers and not missing:
+        yield Finding("ok", "mcp", f"tools of {', '.join(chosen.servers)}, for models that can call tools")
