@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -44,7 +45,8 @@ from glyphoxa.npc.session import TableSession
 from glyphoxa.npc.table import OUTPUT_RATE_HZ
 
 if TYPE_CHECKING:
-    from glyphoxa_pipelines.parts import MouthParts
+    from glyphoxa_pipelines.cascaded import Graph
+    from glyphoxa_processors.spoken_text import ReplyRules
 
 PATIENCE_MS: Final = 120_000
 """For an answer: these benchmarks measure the content, not the time."""
@@ -126,23 +128,22 @@ def report(path: Path | None, asked: Mapping[str, str], answer: Answer, judgemen
             file.write(json.dumps(kept, ensure_ascii=False) + "\n")
 
 
-def tone_parts(order: MouthSpec) -> MouthParts:
-    """Return the product's parts, with a voice that takes no time."""
-    from glyphoxa_pipelines.engines import mouth_parts
+def tone_stages(spec: MouthSpec, rules: ReplyRules | None = None) -> Graph:
+    """Return the product's stages, with a voice that takes no time."""
+    from glyphoxa_pipelines.cascaded import llm_of, stages
     from glyphoxa_processors.hibari_tts import HibariTTS
     from glyphoxa_processors.llm import SpokenLLM, StreamDeadlines
 
-    tone = HibariTTS(lambda _: iter([_TONE]), voice="tone")
-    parts = replace(mouth_parts(order), tts=tone)
-    if isinstance(parts.llm, SpokenLLM):
-        parts.llm.deadlines = StreamDeadlines(PATIENCE_MS, PATIENCE_MS)
-    return parts
+    llm = llm_of(spec)
+    if isinstance(llm, SpokenLLM):
+        llm.deadlines = StreamDeadlines(PATIENCE_MS, PATIENCE_MS)
+    return partial(stages, llm=llm, tts=HibariTTS(lambda _: iter([_TONE]), voice="tone"), rules=rules)
 
 
-async def open_tone_mouth(order: MouthSpec) -> Mouth:
-    from glyphoxa_pipelines import cascaded
+async def open_tone_mouth(spec: MouthSpec) -> Mouth:
+    from glyphoxa_pipelines.cascaded import GraphMouth
 
-    return await cascaded.build(tone_parts(order))
+    return GraphMouth(spec, tone_stages(spec))
 
 
 @dataclass(frozen=True, slots=True)

@@ -293,14 +293,14 @@ def _with_summaries(at: Tables, options: argparse.Namespace) -> Settings:
     return at.settings.model_copy(update={"memory": memory, "chronicle": chronicle})
 
 
-async def _open_unasked_mouth(order: MouthSpec) -> Mouth:
+async def _open_unasked_mouth(spec: MouthSpec) -> Mouth:
     """Return a mouth that says given lines only. Its model reads no prompt in advance, which takes seconds a table."""
-    from glyphoxa_pipelines import cascaded
+    from glyphoxa_pipelines.cascaded import GraphMouth
 
-    class Unasked(cascaded.GraphMouth[Any]):
+    class Unasked(GraphMouth):
         def prime(self, prompt: Prompt) -> None: ...
 
-    return Unasked(asking.tone_parts(order), cascaded.graph)
+    return Unasked(spec, asking.tone_stages(spec))
 
 
 class _Afterwards(BackgroundReader):

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 import yaml
 
 from benchmarks import asking
-from benchmarks.asking import Rules, Tables, add_options, answered, plain, report, settings_of, tables, tone_parts
+from benchmarks.asking import Rules, Tables, add_options, answered, plain, report, settings_of, tables, tone_stages
 from benchmarks.runner import command, percent, percentile, read_rows, run
 from benchmarks.runner import sample as sampled
 from glyphoxa.app.engines import MouthSpec
@@ -233,20 +233,19 @@ async def _at_one_table(at: Tables, lines: Sequence[Line], *, number: str) -> As
     scene = next(each for each in at.campaign.scenes if npc.id in each.npcs)
     player = at.campaign.players[0]
 
-    async def open_mouth(order: MouthSpec) -> Mouth:
-        from glyphoxa_pipelines import cascaded
+    async def open_mouth(spec: MouthSpec) -> Mouth:
+        from glyphoxa_pipelines.cascaded import CharacterRules, GraphMouth
 
-        parts = tone_parts(order)
+        class Counted(CharacterRules):
+            def new_check(self, asked: AskedOfReply) -> Decide:
+                counts.tries += bool(asked.question)  # a prompt without a question is made between turns and not used
+                return super().new_check(asked)
 
-        def new_check(asked: AskedOfReply) -> Decide:
-            counts.tries += bool(asked.question)  # a prompt without a question is made between turns and not used
-            return parts.new_check(asked)
+            def stand_in(self, question: str, fault: Fault | None, told: Sequence[str]) -> str:
+                counts.stand_ins += 1
+                return super().stand_in(question, fault, told)
 
-        def stand_in(question: str, fault: Fault | None, told: Sequence[str]) -> str:
-            counts.stand_ins += 1
-            return parts.stand_in(question, fault, told)
-
-        return await cascaded.build(replace(parts, new_check=new_check, stand_in=stand_in))
+        return GraphMouth(spec, tone_stages(spec, Counted(spec)))
 
     async with at.sitting(scene, player, number, mouth=open_mouth) as table:
         for line in lines:

@@ -35,7 +35,7 @@ from rich.filesize import decimal
 from glyphoxa.adapters.local.machine import is_busy
 from glyphoxa.adapters.postgres.server.database import Condition, condition_of
 from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres
-from glyphoxa.app.engines import Host, installed, read_playable
+from glyphoxa.app.engines import installed, read_playable
 from glyphoxa.app.languages import campaign_of, for_campaign, language_findings
 from glyphoxa.app.models import named, weights_for
 from glyphoxa.chat.models import CHAT_MODELS, OTHERS_BYTES, ChatModel, Machine, is_a_path, judged
@@ -189,9 +189,8 @@ async def _answer_of(section: str, choice: Choice, settings: Settings) -> str:
     async with asyncio.timeout(ANSWERED_WITHIN_S), AsyncExitStack() as stack:
         kind = KINDS[section]
         if kind in ("llm", "stt", "tts", "s2s"):
-            host: Host = installed("host")()
-            stack.push_async_callback(host.close)
-            return await host.ask(section, choice)
+            answer: str = await installed("live_check").ask(section, choice)
+            return answer
         options: dict[str, Any] = {"dimensions": settings.memory.embedding_dimensions} if kind == "embeddings" else {}
         client = building.build(choice, section=section, **options)
         stack.push_async_callback(client.close)

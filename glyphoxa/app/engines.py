@@ -2,7 +2,7 @@
 
 Glyphoxa does not import pipecat. A wheel with pipelines registers its builders as entry points of the group
 `glyphoxa.pipelines`. An NPC's `engine` is such a name, or a name that the settings map to a file of the user. `ear`
-builds the ears, `host` runs the graphs.
+builds the ears, `host` runs the graphs, `live_check` asks providers.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from glyphoxa.app.models import LocalModels
 from glyphoxa.config.campaign_checks import CampaignDocument, NpcBlock
 from glyphoxa.config.campaign_file import CampaignFile, read_campaign
 from glyphoxa.config.located_yaml import Wrong, YamlPath
-from glyphoxa.config.provider_sections import TtsSettings
 from glyphoxa.config.sections import NO_MOUTHS, file_and_function, missing_files, not_a_name
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.campaign import Campaign, Npc, Player
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import PlayerId
+from glyphoxa.domain.prompt_budgets import Budgets
 from glyphoxa.names.corrector import Correct
 from glyphoxa.names.keyterms import Hints
 from glyphoxa.npc.mouth import Listener, Mouth
@@ -32,7 +32,7 @@ from glyphoxa.npc.table import AudioSink, Ear, EarListener
 from glyphoxa.npc.toolbox import Toolbox
 from glyphoxa.observability.timing import ServiceTime
 from glyphoxa.prompt.prompt import HotContextSource
-from glyphoxa.providers.building import NONE, Choice, names
+from glyphoxa.providers.building import NONE, names
 from glyphoxa.providers.extras import not_installed
 
 GROUP = "glyphoxa.pipelines"
@@ -40,27 +40,6 @@ GROUP = "glyphoxa.pipelines"
 
 class Host(Protocol):
     """Runs graphs."""
-
-    async def sample(self, text: str, *, tts: TtsSettings, voice: str | None) -> bytes:
-        """Return text spoken by a cloud voice: mono s16le at `OUTPUT_RATE_HZ`.
-
-        Raises:
-            InvalidInput: The key or the provider's package is missing.
-            Unavailable: The provider fails or does not answer in time.
-        """
-        ...
-
-    async def ask(self, section: str, choice: Choice) -> str:
-        """Ask a remote provider one short question; return how long it took and what it can do, in words.
-
-        Args:
-            section: A section of the settings: `providers.llm`, `stt`, `tts` or `s2s`.
-
-        Raises:
-            InvalidInput: The key or the provider's package is missing.
-            Unavailable: The provider fails.
-        """
-        ...
 
     def measure(self, tell: Callable[[ServiceTime], None]) -> None:
         """Report the service times of graphs built from now on."""
@@ -98,6 +77,7 @@ class MouthSpec:
     Attributes:
         slot: The NPC's slot in the local model's prompt cache, from 0.
         tools: Tools for the model; None without memory.
+        gathered_for: Budgets of the model that the context is gathered for; None: the model of `settings`.
     """
 
     campaign: Campaign
@@ -111,6 +91,7 @@ class MouthSpec:
     listener: Listener
     sink: AudioSink
     now_ms: Callable[[], int]
+    gathered_for: Budgets | None = None
 
     @property
     def others(self) -> tuple[str, ...]:
@@ -149,7 +130,7 @@ def find_mouth(engine: str, *, files: Mapping[str, str]) -> OpenMouth:
 
 
 def installed(name: str) -> Any:
-    """Return the builder that a wheel has registered: of a mouth, `ear`, `host` (see `Host`) or `webrtc`.
+    """Return what a wheel has registered: the builder of a mouth, `ear`, `host` (see `Host`), `live_check` or `webrtc`.
 
     Raises:
         NotFound: There is none of this name.

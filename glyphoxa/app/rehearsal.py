@@ -18,7 +18,7 @@ from glyphoxa.domain.prompt_budgets import BEHIND_THE_QUESTION
 from glyphoxa.npc.session import enter
 from glyphoxa.npc.table import TableState
 from glyphoxa.prompt.gather import HotContexts
-from glyphoxa.prompt.prompt import ComposedPrompt, PromptLimits, compose
+from glyphoxa.prompt.prompt import ComposedPrompt, PromptShape, compose
 from glyphoxa.transcript.journal import SessionMark
 from glyphoxa.transcript.sessions import LastSessions
 
@@ -49,8 +49,8 @@ class Rehearsal:
             self.context.prefetch.begin(player.id)
             prompt = state.conversations[self.npc.id].prompt(text, player.name)
             facts_at = BEHIND_THE_QUESTION if self.npc.engine == "s2s" else self.settings.facts_at
-            limits = PromptLimits(self.settings.budgets.window_tokens)
-            return await compose(self.context, prompt, facts_at, limits=limits)
+            shape = PromptShape(facts_at, self.settings.budgets.window_tokens)
+            return await compose(self.context, prompt, shape)
 
     @asynccontextmanager
     async def _in_the_scene(self) -> AsyncIterator[None]:

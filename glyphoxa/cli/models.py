@@ -269,10 +269,7 @@ def _spoken(settings: Settings, name: str, text: str) -> bytes:
 
 
 async def _spoken_far_away(settings: Settings, name: str, text: str) -> bytes:
-    from glyphoxa.app.engines import Host, installed
+    from glyphoxa.app.engines import installed
 
-    host: Host = installed("host")()
-    try:
-        return await host.sample(text, tts=settings.providers.tts, voice=name)
-    finally:
-        await host.close()
+    sound: bytes = await installed("live_check").sample(text, settings.providers.tts, voice=name)
+    return sound

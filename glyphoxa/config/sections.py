@@ -223,9 +223,9 @@ class ContextSettings(Section):
 
 _ENGINE: Final = re.compile(r"[a-z][a-z0-9_-]{0,63}")
 _FILE: Final = re.compile(r"(.+\.py):([A-Za-z_][A-Za-z0-9_]*)")
-NO_MOUTHS: Final = ("ear", "host", "webrtc")
+NO_MOUTHS: Final = ("ear", "host", "live_check", "webrtc")
 """Installed pipelines that are not an NPC's."""
-_TAKEN_ENGINES: Final = ("cascaded", "s2s", "host", "webrtc")
+_TAKEN_ENGINES: Final = ("cascaded", "s2s", "host", "live_check", "webrtc")
 
 
 def not_a_name(engine: str) -> str:

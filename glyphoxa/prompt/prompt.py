@@ -219,19 +219,21 @@ def _apart(role: Role, facts: str, remembered: str) -> list[Message]:
 
 
 @dataclass(frozen=True, slots=True)
-class PromptLimits:
-    """The limits of one engine's prompts.
+class PromptShape:
+    """The shape of one engine's prompts.
 
     Attributes:
+        facts_at: The place of recalled items.
         window_tokens: See `Budgets`.
         smaller: The budgets of a smaller model that answers instead of the one that the context is gathered for.
     """
 
+    facts_at: Placement = BEHIND_THE_QUESTION
     window_tokens: int = sys.maxsize
     smaller: Budgets | None = None
 
 
-UNLIMITED: Final = PromptLimits()
+USUAL_SHAPE: Final = PromptShape()
 
 
 # A whole prompt is estimated with care, because a longer one is refused.
@@ -281,22 +283,14 @@ class ComposedPrompt:
         return AssembledPrompt(text, self.parts, hot.recalled, hot.rejected, hot.omitted)
 
 
-async def compose(
-    source: HotContextSource,
-    prompt: Prompt,
-    facts_at: Placement = BEHIND_THE_QUESTION,
-    *,
-    limits: PromptLimits = UNLIMITED,
-) -> ComposedPrompt:
+async def compose(source: HotContextSource, prompt: Prompt, shape: PromptShape = USUAL_SHAPE) -> ComposedPrompt:
     """Return the prompt with what its NPC has in mind. Never raises."""
     within_ms = 0 if prompt.tier is None else prompt.tier.ceiling_ms
     hot = await source.gather(prompt.npc, prompt.question, asker=prompt.speaker_name, within_ms=within_ms)
-    return composed(prompt, hot, facts_at, limits)
+    return composed(prompt, hot, shape)
 
 
-def composed(
-    prompt: Prompt, hot: HotContext, facts_at: Placement = BEHIND_THE_QUESTION, limits: PromptLimits = UNLIMITED
-) -> ComposedPrompt:
+def composed(prompt: Prompt, hot: HotContext, shape: PromptShape = USUAL_SHAPE) -> ComposedPrompt:
     """Return the prompt with the hot context, as far as the model's window has room.
 
     A prompt that is too long is refused, or loses its beginning. What has no room is left out in this order: the oldest
@@ -304,11 +298,11 @@ def composed(
     and the summaries of earlier sessions. Persona, examples, the summary of this session, the scenes and the question
     always stay.
     """
-    if limits.smaller is not None:
-        prompt, hot = fit_prompt(prompt, limits.smaller), fit_hot(hot, limits.smaller)
+    if shape.smaller is not None:
+        prompt, hot = fit_prompt(prompt, shape.smaller), fit_hot(hot, shape.smaller)
     for kept, left in _ever_shorter(prompt, hot):
-        whole = with_hot_context(kept, left, facts_at)
-        if tokens_at_most(whole) <= limits.window_tokens:
+        whole = with_hot_context(kept, left, shape.facts_at)
+        if tokens_at_most(whole) <= shape.window_tokens:
             break
     return ComposedPrompt(whole, left, tuple(_parts(kept, left)))
 

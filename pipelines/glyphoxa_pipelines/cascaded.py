@@ -3,68 +3,169 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from loguru import logger
 from pipecat.frames.frames import InterruptionFrame
 from pipecat.processors.frame_processor import FrameProcessor
+from pipecat.services.llm_service import LLMService
+from pipecat.services.tts_service import TTSService
 
 from glyphoxa.app.engines import MouthSpec
+from glyphoxa.chat.client import ChatClient
+from glyphoxa.chat.dialect import Dialects
 from glyphoxa.domain.ids import TurnId
-from glyphoxa.npc.mouth import Finished, Mouth, MouthEvent
-from glyphoxa.prompt.prompt import Prompt
-from glyphoxa_pipelines.host import RunningGraph
-from glyphoxa_pipelines.parts import MouthParts, host_of
+from glyphoxa.domain.turn import Asked, Character, Fault
+from glyphoxa.judgement.guard import invented_rolls
+from glyphoxa.judgement.reply import ReplyCheck
+from glyphoxa.judgement.safety import topics_of
+from glyphoxa.language.sentences import SentenceSplitter
+from glyphoxa.language.spoken_form import SpokenForm
+from glyphoxa.npc.mouth import Finished, MouthEvent
+from glyphoxa.prompt.prompt import Prompt, PromptShape
+from glyphoxa.prompt.wording import StandIns, wording
+from glyphoxa.providers.building import LLM, TTS, build, runs_here
+from glyphoxa_pipelines.host import RunningGraph, host_of
 from glyphoxa_processors.frames import BeginFrame, FillerFrame, PrimeFrame
+from glyphoxa_processors.hibari_tts import HibariTTS
 from glyphoxa_processors.hot_context import HotContextInjector
-from glyphoxa_processors.llm import SpokenLLM
+from glyphoxa_processors.llm import STALLED_AFTER_MS, SpokenLLM, StreamDeadlines
 from glyphoxa_processors.speaker import PATIENCE_MS, Speaker
-from glyphoxa_processors.spoken_text import SpokenText
+from glyphoxa_processors.spoken_text import Decide, ReplyRules, SpokenText
 from glyphoxa_processors.tools import ToolRounds
 
-# The shared stages of mouths.
+if TYPE_CHECKING:
+    from glyphoxa.adapters.local.llama import LlamaServer
+
+Graph = Callable[[MouthSpec, Speaker], Sequence[FrameProcessor]]
 
 
-def memory(parts: MouthParts, speaker: Speaker) -> FrameProcessor:
-    """Return the stage that adds the NPC's memory to the prompt. First in every mouth."""
-    spec = parts.spec
-    return HotContextInjector(
+def stages(
+    spec: MouthSpec,
+    speaker: Speaker,
+    *,
+    llm: LLMService[Any] | None = None,
+    tts: TTSService | None = None,
+    rules: ReplyRules | None = None,
+) -> list[FrameProcessor]:
+    """Return the stages of a cascade: memory, language model, tool rounds, clauses, voice, speaker.
+
+    Args:
+        llm, tts, rules: None: those of the settings. The services may come from pipecat, this project or elsewhere.
+    """
+    settings = spec.settings
+    profile, budgets = settings.profile, settings.budgets
+    rules = rules or CharacterRules(spec)
+    is_smaller = spec.gathered_for is not None and budgets.history_tokens < spec.gathered_for.history_tokens
+    memory = HotContextInjector(
         spec.context,
         speaker,
-        tools=spec.tools,
-        facts_at=spec.settings.facts_at,
-        shrug=parts.shrug,
-        limits=parts.limits,
+        tools=spec.tools if profile.takes_tools else None,
+        shrug=rules.shrug if profile.needs_repairs else None,
+        shape=PromptShape(settings.facts_at, budgets.window_tokens, budgets if is_smaller else None),
+    )
+    return [memory, llm or llm_of(spec), ToolRounds(), SpokenText(speaker, rules), tts or tts_of(spec), speaker]
+
+
+class CharacterRules:
+    """The `ReplyRules` of an NPC.
+
+    Args:
+        repairs: Whether the mistakes of small models are repaired. None: if the settings' language model needs it.
+    """
+
+    def __init__(self, spec: MouthSpec, *, repairs: bool | None = None) -> None:
+        npc, campaign, tools = spec.npc, spec.campaign, spec.tools
+        self.npc_name = npc.name
+        self._repairs = spec.settings.profile.needs_repairs if repairs is None else repairs
+        # A model that runs here marks the end of a reply: see `spoken_extras`.
+        self._marks_end = _llama(spec) is not None
+        self._tools = tools
+        self._rejects = topics_of(campaign).rejects
+        guards = spec.settings.context.guard_secrets
+        self._character = Character(npc.name, npc.aliases, spec.others, campaign.language, guards_secrets=guards)
+        self._stand_ins = StandIns(campaign.language)
+        self.spoken_form = SpokenForm(campaign.language, campaign.units)
+
+    def new_splitter(self) -> SentenceSplitter:
+        return SentenceSplitter(marks_end=self._marks_end)
+
+    def new_check(self, asked: Asked) -> Decide:
+        tools = self._tools
+        n_before = tools.n_answered if tools is not None else 0
+        made_up = invented_rolls(lambda: tools is not None and tools.n_answered > n_before)
+        more_rules = (self._rejects, made_up)
+        return ReplyCheck(self._character, asked, repairs=self._repairs, more_rules=more_rules).decide
+
+    def stand_in(self, question: str, fault: Fault | None, told: Sequence[str]) -> str:
+        return self._stand_ins.line(question, fault, told)
+
+    def shrug(self, lines: Sequence[str]) -> str:
+        return self._stand_ins.shrug(lines)
+
+
+def llm_of(spec: MouthSpec, *, stalled_after_ms: int = STALLED_AFTER_MS) -> LLMService[Any]:
+    """Return the language model of the settings.
+
+    Args:
+        stalled_after_ms: Silence after which a remote model has failed.
+
+    Raises:
+        InvalidInput: The key or the provider's package is missing.
+    """
+    llama, llm = _llama(spec), spec.settings.providers.llm
+    if llama is None:
+        remote: LLMService[Any] = build(
+            llm,
+            section=LLM,
+            temperature=llm.temperature,
+            max_tokens=llm.max_tokens,
+            stalled_after_ms=stalled_after_ms,
+            dialects=host_of(spec.host).shared(Dialects, Dialects),
+        )
+        return remote
+    from glyphoxa.adapters.local.llama import SPOKEN_MAX_TOKENS, SPOKEN_TEMPERATURE, PromptFile, spoken_extras
+
+    return SpokenLLM(
+        ChatClient(llama.connection, extras=spoken_extras(spec.slot), as_words=llama.as_read),
+        max_tokens=min(llm.max_tokens, SPOKEN_MAX_TOKENS),
+        temperature=SPOKEN_TEMPERATURE if llm.temperature is None else llm.temperature,
+        cache=PromptFile(llama, spec.slot, spec.campaign.id, spec.npc.id),
+        # A longer reply deadline means a slow machine.
+        deadlines=StreamDeadlines(
+            first_token_ms=max(StreamDeadlines().first_token_ms, spec.settings.turns.reply_deadline_ms)
+        ),
     )
 
 
-def clauses(parts: MouthParts, speaker: Speaker) -> FrameProcessor:
-    """Return the stage that turns the model's tokens into speakable clauses."""
-    return SpokenText(
-        speaker,
-        new_splitter=parts.new_splitter,
-        new_check=parts.new_check,
-        stand_in=parts.stand_in,
-        spoken_form=parts.spoken_form,
-        npc_name=parts.spec.npc.name,
-    )
+def _llama(spec: MouthSpec) -> LlamaServer | None:
+    """Return the local language model, if these settings use it. A fallback may be the one that does."""
+    return spec.local.llama if runs_here(LLM, spec.settings.providers.llm.name) else None
 
 
-# Runs a graph of processors as an NPC's mouth.
+def tts_of(spec: MouthSpec) -> TTSService:
+    """Return the voice of the settings.
+
+    Raises:
+        InvalidInput: The key or the provider's package is missing.
+    """
+    voice, tts = spec.npc.voice, spec.settings.providers.tts
+    hibari = spec.local.hibari if runs_here(TTS, tts.name) else None
+    if hibari is None:
+        remote: TTSService = build(tts, section=TTS, voice=voice.provider_voice or tts.voice)
+        return remote
+    from glyphoxa.adapters.local.hibari_voice import HibariVoice
+
+    return HibariTTS(HibariVoice(hibari, voice.preset).synthesise, voice=voice.preset)
 
 
-P = TypeVar("P", bound=Any)
-"""Has a `spec`, such as `parts.MouthParts`."""
-
-Graph = Callable[[P, Speaker], Sequence[FrameProcessor]]
-
-
-class GraphMouth(Generic[P]):
+class GraphMouth:
     """A `glyphoxa.npc.mouth.Mouth` made of a graph. The speaker tracks the turns; the rest produces words and sound.
 
     Args:
-        graph: Returns the processors in frame order, from a `BeginFrame` (see `memory`) to the speaker.
-        excuses: Lines for a failed or missing answer; rendered in advance, like fillers.
+        graph: Returns the processors in frame order, such as `stages`. The first takes a `BeginFrame`; the last is the
+            speaker.
+        excuses: Lines for a failed or missing answer; rendered in advance, like fillers. None: those of the language.
         line: Prefix of the graph's name, before the NPC's id, because an NPC may have two graphs.
         patience_ms: See `Speaker`.
     """
@@ -74,28 +175,25 @@ class GraphMouth(Generic[P]):
 
     def __init__(
         self,
-        parts: P,
-        graph: Graph[P],
+        spec: MouthSpec,
+        graph: Graph,
         *,
-        excuses: Sequence[str] = (),
+        excuses: Sequence[str] | None = None,
         line: str = "mouth",
         patience_ms: int = PATIENCE_MS,
     ) -> None:
-        spec: MouthSpec = parts.spec
-        self._host = host_of(spec)
+        self._host = host_of(spec.host)
         self._listener = spec.listener
         self._name = f"{line}-{spec.npc.id}"
         self._npc = spec.npc
         self._line: RunningGraph | None = None
-        self._excuses = excuses
-        self._speaker = Speaker(
-            self._npc.id, spec.sink, self._report, clock=spec.now_ms, excuses=excuses, patience_ms=patience_ms
-        )
+        self._excuses = wording(spec.campaign.language).too_late if excuses is None else excuses
+        self._speaker = Speaker(self._npc.id, spec.sink, self._report, excuses=self._excuses, patience_ms=patience_ms)
         self.release = self._speaker.release
         self.hold = self._speaker.hold
         self.resume = self._speaker.resume
         self.fill = self._speaker.fill
-        self.processors = graph(parts, self._speaker)
+        self.processors = graph(spec, self._speaker)
 
     async def start(self) -> None:
         def report(error: str) -> None:
@@ -166,16 +264,3 @@ class GraphMouth(Generic[P]):
     def _interrupt(self) -> None:
         if self._line is not None:
             self._line.send(InterruptionFrame())
-
-
-def graph(parts: MouthParts, speaker: Speaker) -> list[FrameProcessor]:
-    return [memory(parts, speaker), parts.llm, ToolRounds(), clauses(parts, speaker), parts.tts, speaker]
-
-
-async def build(parts: MouthParts, *, line: str = "mouth", patience_ms: int = PATIENCE_MS) -> Mouth:
-    """Build a mouth that is ready to `start`.
-
-    Args:
-        line, patience_ms: See `GraphMouth`.
-    """
-    return GraphMouth(parts, graph, excuses=parts.excuses, line=line, patience_ms=patience_ms)

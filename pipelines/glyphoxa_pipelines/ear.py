@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from asyncio import sleep as wait
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Final
 
 import numpy as np
 from loguru import logger
@@ -20,10 +20,10 @@ from pipecat.frames.frames import (
 from pipecat.processors.audio.vad_processor import VADProcessor
 from pipecat.processors.frame_processor import FrameProcessor
 
-from glyphoxa.npc.table import INPUT_RATE_HZ, Ear
+from glyphoxa.app.engines import EarSpec
+from glyphoxa.npc.table import INPUT_RATE_HZ
 from glyphoxa.turns.endpointing import Endpointing, SpeechEnd
-from glyphoxa_pipelines.host import RunningGraph
-from glyphoxa_pipelines.parts import EarParts, host_of
+from glyphoxa_pipelines.host import RunningGraph, host_of
 from glyphoxa_processors.corrector import PhoneticCorrector
 from glyphoxa_processors.end_of_turn import EndOfTurn
 from glyphoxa_processors.frames import KeytermsFrame
@@ -126,50 +126,61 @@ class PauseFinder(VADProcessor):
         await super().broadcast_frame(frame_cls, **kwargs)
 
 
-def processors(parts: EarParts) -> list[FrameProcessor]:
-    """Return the graph in frame order. The detector and the recogniser serve this player only."""
-    spec, turns = parts.spec, parts.spec.settings.turns
-    player, clock = spec.player.id, spec.now_ms
-    endpointing = Endpointing(
-        player,
-        language=spec.language,
-        end_of_turn_ms=turns.end_of_turn_ms,
-        unfinished_ms=turns.unfinished_ms,
-        final_within_ms=parts.final_within_ms,
-        confirm_within_ms=None if parts.keyterms is None else turns.end_of_turn_ms,
-    )
-    detector = Detector(params=parts.vad, pause_ms=turns.pause_ms)
-    return [
-        PauseFinder(detector, clock=clock),
-        parts.stt,
-        PhoneticCorrector(spec.correct, clock=clock),
-        KeywordPrefetcher(player, spec.on_partial),
-        EndOfTurn(endpointing, spec.listener, clock=clock, hears_onset=lambda: detector.hears_onset),
-    ]
-
-
-async def build(parts: EarParts) -> Ear:
-    """Build an ear that is ready to `start`."""
-    return PipelineEar(parts)
+_VAD: Final = VADParams(start_secs=0.2, confidence=0.6, min_volume=0.4)
 
 
 class PipelineEar:
-    def __init__(self, parts: EarParts) -> None:
-        self._parts = parts
-        self._hints = parts.spec.hints
-        self._name = f"ear-{parts.spec.player.id}"
-        self._host = host_of(parts.spec)
+    """An ear on a graph of its own. The detector and the recogniser serve this player only.
+
+    Args:
+        stt: A service for this ear only. A shared one would assign words to the wrong speaker.
+        keyterms: The names that `stt` was given, if it is a streaming service. Such a service accepts new names in a
+            `KeytermsFrame`, and does not close every pause with a transcript. None: any other service.
+        final_within_ms: See `glyphoxa.turns.endpointing.Endpointing`.
+        settle_ms: Changes of the names within this time are sent together.
+    """
+
+    def __init__(
+        self,
+        spec: EarSpec,
+        stt: FrameProcessor,
+        *,
+        keyterms: Sequence[str] | None = None,
+        final_within_ms: int = 3_000,
+        settle_ms: int = 1_000,
+    ) -> None:
+        self._player = spec.player.id
+        self._hints = spec.hints
+        self._name = f"ear-{spec.player.id}"
+        self._host = host_of(spec.host)
         self._line: RunningGraph | None = None
         self._rest = b""
-        self._told = parts.keyterms
-        self._names = CoalescedCall(self._tell_names, after_ms=parts.settle_ms)
+        self._told = keyterms
+        self._names = CoalescedCall(self._tell_names, after_ms=settle_ms)
         self._forget_names: Callable[[], None] = lambda: None
+        turns = spec.settings.turns
+        endpointing = Endpointing(
+            self._player,
+            language=spec.language,
+            end_of_turn_ms=turns.end_of_turn_ms,
+            unfinished_ms=turns.unfinished_ms,
+            final_within_ms=final_within_ms,
+            confirm_within_ms=None if keyterms is None else turns.end_of_turn_ms,
+        )
+        detector = Detector(params=_VAD, pause_ms=turns.pause_ms)
+        self._processors = [
+            PauseFinder(detector, clock=spec.now_ms),
+            stt,
+            PhoneticCorrector(spec.correct, clock=spec.now_ms),
+            KeywordPrefetcher(self._player, spec.on_partial),
+            EndOfTurn(endpointing, spec.listener, clock=spec.now_ms, hears_onset=lambda: detector.hears_onset),
+        ]
 
     async def start(self) -> None:
         def report(error: str) -> None:
-            logger.warning("a service of an ear failed: player={} error={}", self._parts.spec.player.id, error)
+            logger.warning("a service of an ear failed: player={} error={}", self._player, error)
 
-        self._line = await self._host.add(self._name, processors(self._parts), on_error=report)
+        self._line = await self._host.add(self._name, self._processors, on_error=report)
         if self._told is not None:
             self._forget_names = self._hints.subscribe(self._names.changed)
             self._names.changed()  # a change may have been missed while the graph started

@@ -25,13 +25,11 @@ from pipecat.workers.runner import WorkerRunner
 
 from glyphoxa.actors.clock import now_ms
 from glyphoxa.actors.deadline import end_tasks
-from glyphoxa.config.provider_sections import TtsSettings
+from glyphoxa.app.engines import Host
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.npc.table import INPUT_RATE_HZ, OUTPUT_RATE_HZ
 from glyphoxa.observability.timing import ServiceTime
-from glyphoxa.providers.building import TTS, Choice, build
 from glyphoxa_processors.frames import service_times
-from glyphoxa_processors.speaker import Sample
 
 create_stream_resampler()  # imports its library at the first call
 AsyncOpenAI(api_key="none").chat.completions  # noqa: B018 - imports the rest of the SDK and its HTTP client
@@ -162,21 +160,6 @@ class PipelineHost:
             raise
         return line
 
-    async def sample(self, text: str, *, tts: TtsSettings, voice: str | None) -> bytes:
-        """See `glyphoxa.app.engines.Host`."""
-        heard = Sample()
-        line = await self.add("sample", [build(tts, section=TTS, voice=voice), heard], on_error=heard.fail)
-        try:
-            return await heard.of(text, line.send)
-        finally:
-            await self.remove("sample")
-
-    async def ask(self, section: str, choice: Choice) -> str:
-        """See `glyphoxa.app.engines.Host`."""
-        from glyphoxa_pipelines import live_check
-
-        return await live_check.ask(section, choice)
-
     async def remove(self, name: str) -> None:
         """End a graph, if it runs, and free its name."""
         line = self._lines.pop(name, None)
@@ -190,3 +173,10 @@ class PipelineHost:
         for shared in self._shared.values():
             shared.close()
         self._shared.clear()
+
+
+def host_of(host: Host) -> PipelineHost:
+    """Return a table's host as the one that these pipelines run on."""
+    if not isinstance(host, PipelineHost):
+        raise TypeError(f"these pipelines need a {PipelineHost.__qualname__}, not a {type(host).__qualname__}")
+    return host

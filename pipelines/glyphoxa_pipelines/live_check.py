@@ -1,4 +1,4 @@
-"""Asks a remote provider one short question, with the client that a table uses."""
+"""Asks a remote provider one short question, with the client that a table uses. Entry point `live_check`."""
 
 from __future__ import annotations
 
@@ -92,14 +92,23 @@ async def _ask_stt(choice: Choice) -> str:
 
 
 async def _ask_tts(choice: Choice) -> str:
-    host, voice = PipelineHost(), Sample()
+    began_s = time.monotonic()
+    if not await sample("Good day.", choice, voice=getattr(choice, "voice", None)):
+        raise Unavailable("the voice returned no sound")
+    return f"spoke after {_ms_since(began_s)} ms"
+
+
+async def sample(text: str, tts: Choice, *, voice: str | None) -> bytes:
+    """Return text spoken by a cloud voice: mono s16le at `OUTPUT_RATE_HZ`.
+
+    Raises:
+        InvalidInput: The key or the provider's package is missing.
+        Unavailable: The provider fails or does not answer in time.
+    """
+    host, heard = PipelineHost(), Sample()
     try:
-        tts = build(choice, section=TTS, voice=getattr(choice, "voice", None))
-        line = await host.add("live-check", [tts, voice], on_error=voice.fail)
-        began_s = time.monotonic()
-        if not await voice.of("Good day.", line.send):
-            raise Unavailable("the voice returned no sound")
-        return f"spoke after {_ms_since(began_s)} ms"
+        line = await host.add("sample", [build(tts, section=TTS, voice=voice), heard], on_error=heard.fail)
+        return await heard.of(text, line.send)
     finally:
         await host.close()
 

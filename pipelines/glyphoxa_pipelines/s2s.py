@@ -6,9 +6,6 @@ Such a model takes no list of names. Its input is text from the players' ears, w
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
 from pipecat.processors.frame_processor import FrameProcessor
 
 from glyphoxa.app.engines import MouthSpec
@@ -18,37 +15,29 @@ from glyphoxa_processors.hot_context import HotContextInjector
 from glyphoxa_processors.s2s_session import Endpoint
 from glyphoxa_processors.s2s_voice import STALLED_AFTER_MS, HeardFrame, SpeechToSpeechVoice
 from glyphoxa_processors.speaker import Speaker
-from glyphoxa_processors.spoken_text import NewCheck, Splitter
+from glyphoxa_processors.spoken_text import ReplyRules
 
 
-@dataclass(frozen=True, slots=True)
-class S2sParts:
-    """The parts of a speech-to-speech mouth.
-
-    Attributes:
-        endpoint: See `make_endpoint`.
-    """
-
-    spec: MouthSpec
-    endpoint: Endpoint
-    new_splitter: Callable[[], Splitter]
-    new_check: NewCheck
-    stalled_after_ms: int = STALLED_AFTER_MS
-
-
-def graph(parts: S2sParts, speaker: Speaker) -> list[FrameProcessor]:
+def stages(
+    spec: MouthSpec,
+    speaker: Speaker,
+    *,
+    endpoint: Endpoint,
+    rules: ReplyRules,
+    stalled_after_ms: int = STALLED_AFTER_MS,
+) -> list[FrameProcessor]:
     voice = SpeechToSpeechVoice(
-        parts.endpoint,
+        endpoint,
         speaker,
-        tools=parts.spec.tools,
-        new_splitter=parts.new_splitter,
-        new_check=parts.new_check,
-        stalled_after_ms=parts.stalled_after_ms,
+        tools=spec.tools,
+        new_splitter=rules.new_splitter,
+        new_check=rules.new_check,
+        stalled_after_ms=stalled_after_ms,
     )
-    return [HotContextInjector(parts.spec.context, speaker), voice, speaker]
+    return [HotContextInjector(spec.context, speaker), voice, speaker]
 
 
-class S2sMouth(GraphMouth[S2sParts]):
+class S2sMouth(GraphMouth):
     """A mouth whose session keeps the conversation, so it reports what was heard of each reply.
 
     It supports no fillers and no given words, because the session has the only voice and chooses its own words.

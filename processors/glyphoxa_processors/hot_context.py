@@ -20,16 +20,15 @@ from pipecat.processors.frame_processor import FrameDirection, FrameProcessor
 from pipecat.services.llm_service import LLMService
 
 from glyphoxa.domain.ids import PlayerId, TurnId
-from glyphoxa.domain.prompt_budgets import BEHIND_THE_QUESTION, Placement
 from glyphoxa.domain.turn import Asked, Fault, Stage, TierChoice
 from glyphoxa.npc.mouth import Injected
 from glyphoxa.npc.toolbox import Toolbox
 from glyphoxa.prompt.prompt import (
-    UNLIMITED,
+    USUAL_SHAPE,
     HotContext,
     HotContextSource,
     Prompt,
-    PromptLimits,
+    PromptShape,
     compose,
     composed,
     direction_of,
@@ -61,28 +60,25 @@ class HotContextInjector(FrameProcessor):
     Args:
         speaker: The last processor of the same mouth.
         tools: Tools for the model; declared according to the turn's tier.
-        facts_at: Position of recalled facts.
         shrug: Chooses a line if the NPC knows nothing about the question, instead of asking the model. None: always ask
             the model.
     """
 
-    def __init__(  # noqa: PLR0913 - independent parts, passed once
+    def __init__(
         self,
         source: HotContextSource,
         speaker: Speaker,
         *,
         tools: Toolbox | None = None,
-        facts_at: Placement = BEHIND_THE_QUESTION,
         shrug: Shrug | None = None,
-        limits: PromptLimits = UNLIMITED,
+        shape: PromptShape = USUAL_SHAPE,
     ) -> None:
         super().__init__()
         self._source = source
         self._speaker = speaker
         self._tools = tools
-        self._facts_at = facts_at
         self._shrug = shrug
-        self._limits = limits
+        self._shape = shape
         self._turn: TurnId | None = None
         self._asked: Prompt | None = None
 
@@ -95,7 +91,7 @@ class HotContextInjector(FrameProcessor):
                 return
             case PrimeFrame(prompt=prompt):
                 hot = self._source.gather_nowait(prompt.npc, prompt.question, asker=prompt.speaker_name)
-                frame = PrimeFrame(composed(prompt, hot, self._facts_at, self._limits).prompt)
+                frame = PrimeFrame(composed(prompt, hot, self._shape).prompt)
             case SecondTryFrame():
                 await self._ask_once_more(frame)
                 return
@@ -113,7 +109,7 @@ class HotContextInjector(FrameProcessor):
             self._speaker.mark(turn, Stage.CONTEXT_READY)
             await self.push_frame(GivenWordsFrame(turn, prompt.words))
             return
-        asked = await compose(self._source, prompt, self._facts_at, limits=self._limits)
+        asked = await compose(self._source, prompt, self._shape)
         hot = asked.hot
         line = self._shrug(hot.shrugs) if self._shrug is not None and hot.shrugs and not prompt.direction else ""
         self._speaker.mark(turn, Stage.CONTEXT_READY)

@@ -20,6 +20,7 @@ from pipecat.frames.frames import (
 )
 from pipecat.processors.frame_processor import FrameDirection, FrameProcessor, FrameProcessorSetup
 
+from glyphoxa.actors.clock import now_ms
 from glyphoxa.actors.deadline import answered_within
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import NpcId, TurnId
@@ -76,13 +77,12 @@ class Speaker(FrameProcessor):
         patience_ms: Time without progress after which a reply has failed. For services without their own deadlines.
     """
 
-    def __init__(  # noqa: PLR0913 - where sound and events go, and when a reply has failed
+    def __init__(
         self,
         npc: NpcId,
         sink: AudioSink,
         listener: Listener,
         *,
-        clock: Callable[[], int],
         excuses: Sequence[str] = (),
         patience_ms: int = PATIENCE_MS,
     ) -> None:
@@ -90,7 +90,6 @@ class Speaker(FrameProcessor):
         self.npc = npc
         self._sink = sink
         self.listener = listener
-        self._clock = clock
         self._excuses = excuses
         self._n_excused = 0
         self._patience_ms = patience_ms
@@ -136,7 +135,7 @@ class Speaker(FrameProcessor):
         if turn == self._turn and self._playback.is_silent and self._playback.accepts_excuse():
             self._excuse(turn)
             if not self._playback.is_released:
-                self.listener(FailedEarly(self.npc, turn, self._clock(), error))
+                self.listener(FailedEarly(self.npc, turn, now_ms(), error))
         self._on(turn, ReplyFailed(error))
 
     def note_trouble(self, turn: TurnId, error: str) -> None:
@@ -145,7 +144,7 @@ class Speaker(FrameProcessor):
 
     def mark(self, turn: TurnId, stage: Stage) -> None:
         """Report that a turn reached a stage now."""
-        self.listener(Marked(self.npc, turn, stage, self._clock()))
+        self.listener(Marked(self.npc, turn, stage, now_ms()))
 
     def retract(self, turn: TurnId) -> None:
         """Drop all pieces until a `RetractFrame` comes, because they are not part of the reply."""
@@ -268,7 +267,7 @@ class Speaker(FrameProcessor):
         if turn != self._turn:
             return
         for effect in self._playback.on(event):
-            now = self._clock()
+            now = now_ms()
             match effect:
                 case FillerBegins():
                     self.listener(Marked(self.npc, turn, Stage.FILLER, now))

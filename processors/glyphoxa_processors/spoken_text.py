@@ -47,19 +47,42 @@ class Splitter(Protocol):
 Decide = Callable[[str], Verdict]
 """Decides whether and how a piece may be said."""
 NewCheck = Callable[[Asked], Decide]
-"""Creates the check of one reply to a question."""
-StandIn = Callable[[str, Fault | None, Sequence[str]], str]
-"""Chooses what to say instead of a reply, from the question, the fault (if known) and what the asker told about it.
-Empty for nothing.
-"""
+"""Creates the check for one try of a model at a reply."""
 
 
-SpokenForm = Callable[[str], str]
-"""Writes a piece as the voice says it: numbers as words. See `glyphoxa.language.spoken_form`."""
+class ReplyRules(Protocol):
+    """Decides what of an NPC's replies is said, and in which words.
 
+    Attributes:
+        npc_name: The name that replaces a model's `{{char}}`.
+    """
 
-def no_stand_in(question: str, fault: Fault | None, told: Sequence[str]) -> str:
-    return ""
+    npc_name: str
+
+    def new_splitter(self) -> Splitter:
+        """Return the splitter of one try at a reply, so that replies do not mix."""
+        ...
+
+    def new_check(self, asked: Asked) -> Decide:
+        """See `NewCheck`."""
+        ...
+
+    def stand_in(self, question: str, fault: Fault | None, told: Sequence[str]) -> str:
+        """Return what to say instead of a reply; "" for nothing.
+
+        Args:
+            fault: Why there is no reply, if that is known.
+            told: Answers from the lines of the asker; see `HotContext.told`.
+        """
+        ...
+
+    def shrug(self, lines: Sequence[str]) -> str:
+        """Choose a line for a question that the NPC knows nothing about."""
+        ...
+
+    def spoken_form(self, piece: str) -> str:
+        """Write a piece as the voice says it: numbers as words. See `glyphoxa.language.spoken_form`."""
+        ...
 
 
 class SpokenText(FrameProcessor):
@@ -73,29 +96,12 @@ class SpokenText(FrameProcessor):
 
     Args:
         speaker: The last processor of the same mouth.
-        new_splitter: Called once for each reply, so that replies do not mix.
-        new_check: Called once for each try of the model at a reply.
-        stand_in: Chooses what to say if nothing of a reply may be said. Without it, the reply is withheld.
-        npc_name: The name that replaces a model's `{{char}}`.
     """
 
-    def __init__(  # noqa: PLR0913 - independent parts, passed once
-        self,
-        speaker: Speaker,
-        *,
-        new_splitter: Callable[[], Splitter],
-        new_check: NewCheck,
-        stand_in: StandIn = no_stand_in,
-        spoken_form: SpokenForm = str,
-        npc_name: str = "",
-    ) -> None:
+    def __init__(self, speaker: Speaker, rules: ReplyRules) -> None:
         super().__init__()
         self._speaker = speaker
-        self._new_splitter = new_splitter
-        self._new_check = new_check
-        self._stand_in = stand_in
-        self._spoken_form = spoken_form
-        self._npc_name = npc_name
+        self._rules = rules
         self._turn: TurnId | None = None
         self._begin_reply(None)
 
@@ -133,9 +139,9 @@ class SpokenText(FrameProcessor):
         self._begin_try()
 
     def _begin_try(self) -> None:
-        self._plain = PlainText(char=self._npc_name, user=self._asked.speaker_name)
-        self._splitter = self._new_splitter()
-        self._decide = self._new_check(self._asked)
+        self._plain = PlainText(char=self._rules.npc_name, user=self._asked.speaker_name)
+        self._splitter = self._rules.new_splitter()
+        self._decide = self._rules.new_check(self._asked)
         self._unsaid: list[Unsaid] = []
         self._is_cut = False
 
@@ -202,9 +208,9 @@ class SpokenText(FrameProcessor):
     async def _say_stand_in(self, turn: TurnId) -> None:
         fault = self._unsaid[0].fault if self._unsaid else None
         fault = Fault.SAFETY if self._asked.flags else fault  # it must not be asked to say it again
-        line = self._stand_in(self._asked.question, fault, self._asked.told)
+        line = self._rules.stand_in(self._asked.question, fault, self._asked.told)
         if fault is Fault.ASSISTANT and (fact := fact_about(self._asked)):
-            line = self._new_check(self._asked)(fact).text or line
+            line = self._rules.new_check(self._asked)(fact).text or line
         if line:
             await self._say_allowed(turn, line)
 
@@ -229,7 +235,7 @@ class SpokenText(FrameProcessor):
         await self._speak(turn, text)
 
     async def _speak(self, turn: TurnId | None, text: str) -> None:
-        spoken = self._spoken_form(text)
+        spoken = self._rules.spoken_form(text)
         await self.push_frame(PieceFrame(turn, text, spoken))
         await self.push_frame(TTSSpeakFrame(spoken, append_to_context=False))
         await self.push_frame(PieceEndFrame(turn))

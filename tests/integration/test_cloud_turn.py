@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from functools import partial
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from benchmarks.servers.deepgram import DeepgramServer, Heard, Word
 from benchmarks.servers.openai import OpenAiServer, Reply, ToolCall
+from glyphoxa.app.models import LocalModels
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.heard import EagerTurn, PartialHeard, TurnEnded
 from glyphoxa.domain.turn import Fault, Stage
 from glyphoxa.npc.mouth import Marked, SentenceRejected, SentenceStarted
 from glyphoxa.npc.tool_spec import CallableTool, Found, ToolSpec
 from glyphoxa.npc.toolbox import Toolbox
-from glyphoxa_pipelines.engines import _check
+from glyphoxa_pipelines.cascaded import CharacterRules
 from tests.support.builders import a_campaign
 from tests.support.memory_twins import tools_of
 from tests.support.pipecat_fakes import Scripted, listening, stage
@@ -117,13 +118,15 @@ async def test_a_result_that_nobody_rolled_is_not_heard_and_the_dice_are_rolled_
     dice = CallableTool(ToolSpec("dice.roll", "Roll.", {"dice": {"type": "string"}}, ("dice",), 50), ask)
     box = Toolbox(None, [dice], tier="FAST")
     campaign = a_campaign()
-    order = SimpleNamespace(campaign=campaign, npc=campaign.npcs[0], others=(), tools=box, settings=Settings())
+    order: Any = SimpleNamespace(
+        campaign=campaign, npc=campaign.npcs[0], others=(), tools=box, settings=Settings(), local=LocalModels()
+    )
     look_up = Reply(tool_calls=(ToolCall("dice_roll", '{"dice": "d20"}'),))
     replies = [Reply("I rolled a natural 20!"), look_up, Reply("I rolled a 4.")]
     async with OpenAiServer(replies, key="secret-1234") as server:
         provider = ProviderNamed("openai", server.base_url)
         llm, tts = make_llm(provider, environ=KEYS), make_tts(provider, environ=KEYS)
-        check = partial(_check, order, repairs=False)
+        check = CharacterRules(order, repairs=False).new_check
         async with stage(server, llm=llm, tts=tts, tools=box, new_check=check) as play:  # type: ignore[arg-type]
             assert (await play.answered()).heard == "I rolled a 4."
         assert [unsaid.unsaid.fault for unsaid in play.of(SentenceRejected)] == [Fault.DICE]

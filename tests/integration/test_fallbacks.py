@@ -22,7 +22,7 @@ from glyphoxa.app.models import LocalModels
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.ids import TurnId
 from glyphoxa.npc.mouth import COOLDOWN_MS, MAX_FAILURES, Finished, Injected, Mouth, MouthEvent, SentenceStarted
-from glyphoxa_pipelines.engines import mouth_parts
+from glyphoxa_pipelines.cascaded import llm_of
 from glyphoxa_pipelines.host import PipelineHost
 from glyphoxa_processors.llm import SpokenLLM
 from tests.support.patience import DEADLINE_S
@@ -234,7 +234,7 @@ async def test_pipeline_of_a_user_asks_the_first_model_and_no_local_fallback() -
         sink=lambda *_: None,
         now_ms=now_ms,
     )
-    model = mouth_parts(order).llm
+    model = llm_of(order)
     assert isinstance(model, SpokenLLM)
     assert model._chat.address.startswith(NOBODY)
     await model.cleanup()

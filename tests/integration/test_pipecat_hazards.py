@@ -28,7 +28,6 @@ from pipecat.tests.utils import run_test
 from glyphoxa.domain.heard import TurnEnded
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.npc.mouth import Finished
-from glyphoxa_pipelines.ear import processors as ear_processors
 from glyphoxa_pipelines.host import PipelineHost
 from glyphoxa_processors.corrector import PhoneticCorrector
 from glyphoxa_processors.recogniser import Recogniser, notes_of
@@ -241,7 +240,7 @@ async def test_no_graph_holds_a_parallel_pipeline(server: ModelServer) -> None:
     """It remembers the id of every frame it ever saw: 42 MiB in four hours of one microphone."""
     async with stage(server) as mouth:
         ear = Listening(Recogniser(Scripted({})))
-        graphs = [*ear_processors(ear.ear._parts), *mouth.mouth.processors]
+        graphs = [*ear.ear._processors, *mouth.mouth.processors]
         assert len(graphs) == 11
         assert not [processor for processor in _all(graphs) if isinstance(processor, ParallelPipeline)]
 

@@ -10,13 +10,15 @@ from typing import Any
 
 import pytest
 
+from glyphoxa.app.models import LocalModels
+from glyphoxa.config.settings import Settings
 from glyphoxa.domain.campaign import Safety
 from glyphoxa.domain.events import TurnFinished
 from glyphoxa.domain.turn import Asked, Fault, TurnRecord, Verdict
 from glyphoxa.npc.mouth import SentenceRejected, SentenceStarted
 from glyphoxa.prompt.select import NOT_PLAYED
 from glyphoxa.prompt.wording import StandIns, wording
-from glyphoxa_pipelines.engines import _check
+from glyphoxa_pipelines.cascaded import CharacterRules
 from tests.support.builders import a_campaign
 from tests.support.command_line import CommandLine, a_settings_file
 from tests.support.gemini_live_server import GeminiLiveServer
@@ -37,9 +39,10 @@ def check(asked: Asked) -> Callable[[str], Verdict]:
         npc=campaign.npcs[0],
         others=("Alice",),
         tools=None,
-        settings=SimpleNamespace(context=SimpleNamespace(guard_secrets=True)),
+        settings=Settings(),
+        local=LocalModels(),
     )
-    return _check(order, asked, repairs=True)
+    return CharacterRules(order, repairs=True).new_check(asked)
 
 
 async def test_model_that_speaks_of_a_line_changes_the_subject() -> None:

@@ -26,7 +26,7 @@ from glyphoxa.language.words import words
 from glyphoxa.npc.mouth import Injected, Mouth
 from glyphoxa.npc.session import TableSession
 from glyphoxa.npc.table import Ear
-from glyphoxa.prompt.prompt import Prompt, compose
+from glyphoxa.prompt.prompt import Prompt, PromptShape, compose
 from tests.support.mouth_twin import MouthTwin
 from tests.support.patience import DEADLINE_S
 
@@ -202,7 +202,7 @@ class AnsweringMouth(MouthTwin):
         await super().close()
 
     async def _think(self, turn: TurnId, prompt: Prompt) -> None:
-        asked = await compose(self._context, prompt, self._facts_at)
+        asked = await compose(self._context, prompt, PromptShape(self._facts_at))
         if self.turn != turn:
             return
         self._listener(Injected(self.npc.id, turn, asked.assembled, prompt.tier))

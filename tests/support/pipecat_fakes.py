@@ -9,7 +9,8 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -32,10 +33,9 @@ from glyphoxa.names.gazetteer import Gazetteer
 from glyphoxa.names.keyterms import Hints
 from glyphoxa.npc.mouth import Finished, MouthEvent
 from glyphoxa.prompt.prompt import HotContext, Message, Prompt
-from glyphoxa_pipelines.cascaded import GraphMouth, build
+from glyphoxa_pipelines.cascaded import GraphMouth, stages
 from glyphoxa_pipelines.ear import PipelineEar
 from glyphoxa_pipelines.host import PipelineHost
-from glyphoxa_pipelines.parts import EarParts, MouthParts
 from glyphoxa_processors.hibari_tts import HibariTTS
 from glyphoxa_processors.llm import SpokenLLM
 from glyphoxa_processors.recogniser import Recogniser, Transcribe
@@ -182,6 +182,18 @@ class OneMachine:
         self.done.append("save")
 
 
+@dataclass
+class Rules:
+    """A twin of `ReplyRules`: everything may be said."""
+
+    npc_name: str = "Grimjaw"
+    new_splitter: Any = SentenceSplitter
+    new_check: Any = lambda asked: Verdict
+    stand_in: Any = lambda *_: ""
+    shrug: Any = lambda lines: lines[0]
+    spoken_form: Any = str
+
+
 class Stage:
     """One NPC's mouth on a real graph, its sink and its reports."""
 
@@ -193,38 +205,35 @@ class Stage:
         self.heard_something = asyncio.Event()
         self._changed = asyncio.Condition()
         self._news = asyncio.Event()
+        tools = changes.pop("tools", None)
+        llm = {"name": "qwen-1.5b" if tools is None else "openai"}  # the small model takes no tools
         spec = MouthSpec(
             campaign=VALE,
             npc=changes.pop("npc", GRIMJAW),
             slot=0,
-            settings=Settings(),
+            settings=Settings.model_validate({"providers": {"llm": llm}}),
             local=LocalModels(),
             host=changes.pop("host", self.host),
             context=changes.pop("context", Memory()),
-            tools=changes.pop("tools", None),
+            tools=tools,
             listener=self._listen,
             sink=self._sink,
             now_ms=now_ms,
         )
-        self.parts = replace(
-            MouthParts(
-                spec=spec,
-                llm=SpokenLLM(
-                    ChatClient(
-                        Connection("local", server.base_url, "none"),
-                        extras={"cache_prompt": True, "id_slot": 0},
-                    ),
-                    temperature=0.6,
-                    max_tokens=90,
-                    cache=OneMachine(asyncio.Lock()),
-                ),
-                tts=HibariTTS(hum(), voice=f"hum-{spec.npc.id}"),
-                new_splitter=SentenceSplitter,
-                new_check=lambda asked: Verdict,
+        self.llm: Any = changes.pop("llm", None) or SpokenLLM(
+            ChatClient(
+                Connection("local", server.base_url, "none"),
+                extras={"cache_prompt": True, "id_slot": 0},
             ),
-            **changes,
+            temperature=0.6,
+            max_tokens=90,
+            cache=OneMachine(asyncio.Lock()),
         )
-        self.mouth: GraphMouth[Any]
+        tts = changes.pop("tts", None) or HibariTTS(hum(), voice=f"hum-{spec.npc.id}")
+        rules = Rules(**{each.name: changes.pop(each.name) for each in fields(Rules) if each.name in changes})
+        excuses = changes.pop("excuses", ())
+        assert not changes
+        self.mouth = GraphMouth(spec, partial(stages, llm=self.llm, tts=tts, rules=rules), excuses=excuses)
 
     def _sink(self, npc: NpcId, pcm: bytes) -> None:
         self.sound += pcm
@@ -271,9 +280,6 @@ class Stage:
 @asynccontextmanager
 async def stage(server: ModelServer, **changes: Any) -> AsyncIterator[Stage]:
     play = Stage(server, **changes)
-    mouth = await build(play.parts)
-    assert isinstance(mouth, GraphMouth)
-    play.mouth = mouth
     await play.mouth.start()
     try:
         yield play
@@ -370,7 +376,8 @@ class Listening:
         self.clock = AudioClock()
         self._recogniser = recogniser
         self._news = asyncio.Event()
-        stt = WhisperSTT(player.id, recogniser, glossary=lambda: "Eldrinax", clock=self.clock)
+        whisper = WhisperSTT(player.id, recogniser, glossary=lambda: "Eldrinax", clock=self.clock)
+        stt = changes.pop("stt", whisper)
         # The detector's pause is 250 ms: an eager turn comes before the end of the turn.
         turns = changes.pop("turns", TurnsSettings(end_of_turn_ms=300, unfinished_ms=340))
         spec = EarSpec(
@@ -385,7 +392,7 @@ class Listening:
             listener=self._listen,
             now_ms=self.clock,
         )
-        self.ear = PipelineEar(replace(EarParts(spec, stt, final_within_ms=DEADLINE_MS), **changes))
+        self.ear = PipelineEar(spec, stt, **{"final_within_ms": DEADLINE_MS, **changes})
 
     def _listen(self, event: EarEvent) -> None:
         self.events.append(event)

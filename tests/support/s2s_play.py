@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from glyphoxa.actors.clock import now_ms
@@ -18,10 +19,10 @@ from glyphoxa.npc.mouth import Finished, MouthEvent
 from glyphoxa.npc.toolbox import Toolbox
 from glyphoxa.prompt.prompt import Message, Prompt
 from glyphoxa_pipelines.host import PipelineHost
-from glyphoxa_pipelines.s2s import S2sMouth, S2sParts, graph
+from glyphoxa_pipelines.s2s import S2sMouth, stages
 from tests.support.gemini_live_server import GeminiLiveServer
 from tests.support.patience import DEADLINE_S
-from tests.support.pipecat_fakes import GRIMJAW, VALE, Memory, SentenceSplitter
+from tests.support.pipecat_fakes import GRIMJAW, VALE, Memory, Rules
 from tests.support.provider import KEYS, ProviderNamed, make_endpoint
 from tests.support.realtime_server import RealtimeServer, SpokenReply
 
@@ -143,14 +144,13 @@ async def play_with(
         sink=play.take_sound,
         now_ms=now_ms,
     )
-    parts = S2sParts(
-        spec=spec,
+    graph = partial(
+        stages,
         endpoint=endpoint or endpoint_of(server),
-        new_splitter=SentenceSplitter,
-        new_check=lambda asked: check,
+        rules=Rules(new_check=lambda asked: check),
         stalled_after_ms=stalled_after_ms,
     )
-    play.mouth = S2sMouth(parts, graph)
+    play.mouth = S2sMouth(spec, graph)
     await play.mouth.start()
     try:
         yield play

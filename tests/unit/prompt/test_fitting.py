@@ -15,7 +15,7 @@ from glyphoxa.prompt.prompt import (
     HotContext,
     Message,
     Prompt,
-    PromptLimits,
+    PromptShape,
     composed,
     fit_hot,
     fit_prompt,
@@ -101,6 +101,6 @@ async def test_standing_orders_stay_in_the_prompt_of_a_smaller_model() -> None:
 
 def test_prompt_of_a_smaller_model_is_cut_before_its_window_is_full() -> None:
     hot = HotContext(facts=("The bell is cracked.", "x" * 400))
-    found = composed(a_prompt(9), hot, limits=PromptLimits(smaller=SMALL))
+    found = composed(a_prompt(9), hot, PromptShape(smaller=SMALL))
     assert found.hot.facts == ("The bell is cracked.",)
     assert found.prompt == with_hot_context(fit_prompt(a_prompt(9), SMALL), fit_hot(hot, SMALL))

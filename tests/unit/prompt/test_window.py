@@ -21,7 +21,7 @@ from glyphoxa.prompt.prompt import (
     HotContext,
     Message,
     Prompt,
-    PromptLimits,
+    PromptShape,
     compose,
     composed,
     tokens_at_most,
@@ -56,7 +56,7 @@ class Evening:
 
     async def ask(self, question: str) -> ComposedPrompt:
         prompt = self.talk.prompt(question, "Tamsin")
-        return await compose(self.mind.assembly, prompt, limits=PromptLimits(LOCAL.window_tokens))
+        return await compose(self.mind.assembly, prompt, PromptShape(window_tokens=LOCAL.window_tokens))
 
 
 def with_terms(**changed: object) -> Campaign:
@@ -130,7 +130,7 @@ HOT = HotContext(
 def test_prompt_within_the_window_is_unchanged() -> None:
     prompt = a_prompt(20)
     whole = with_hot_context(prompt, HOT)
-    found = composed(prompt, HOT, limits=PromptLimits(tokens_at_most(whole)))
+    found = composed(prompt, HOT, PromptShape(window_tokens=tokens_at_most(whole)))
     assert (found.prompt, found.hot) == (whole, HOT)
 
 
@@ -138,7 +138,7 @@ def test_oldest_lines_leave_first_and_the_rest_by_rank() -> None:
     prompt, stages = a_prompt(20), list[tuple[int, int, int, bool]]()
     size = tokens_at_most(with_hot_context(prompt, HOT))
     for window_tokens in range(size, 0, -1):
-        found = composed(prompt, HOT, limits=PromptLimits(window_tokens))
+        found = composed(prompt, HOT, PromptShape(window_tokens=window_tokens))
         text, last = found.assembled.text, found.prompt.messages[-1].content
         for always in ("You are Grimjaw.", "You are old.", "example", "So far: they met.", "And now?"):
             assert always in text
@@ -160,7 +160,7 @@ def test_oldest_lines_leave_first_and_the_rest_by_rank() -> None:
 def test_lines_that_left_stay_away_for_several_turns() -> None:
     window_tokens = tokens_at_most(a_prompt(30))
     kept = [
-        composed(a_prompt(n), HotContext(), limits=PromptLimits(window_tokens)).prompt.messages
+        composed(a_prompt(n), HotContext(), PromptShape(window_tokens=window_tokens)).prompt.messages
         for n in range(28, 46, 2)
     ]
     changes = sum(later[: len(earlier) - 1] != earlier[:-1] for earlier, later in pairwise(kept))
