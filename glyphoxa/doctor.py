@@ -95,15 +95,13 @@ def before_a_table(settings: Settings, *, certificate_until: CertificateUntil, i
     """
     campaign = campaign_of(settings)
     settings = for_campaign(settings, campaign)
-    watched = settings.observability
-    listening = {**_page_port(settings), "observability.metrics_port": (watched.metrics_host, watched.metrics_port)}
     microphone_of = partial(https, settings.server, certificate_until=certificate_until)
     found = examined(
         [
             *_of_machine(),
             Check("campaign", partial(_campaign, settings), _BUSY_DISK),
             *_of_settings(settings, campaign, needed=partial(_needed_memory, settings), starts=not is_quick),
-            Check("port", partial(ports, listening), _SLOW_NAMES),
+            Check("port", partial(ports, settings.ports()), _SLOW_NAMES),
             Check("microphone", microphone_of, "look at server.tls_cert and server.tls_key"),
         ],
         within_s=WITHIN_S,
@@ -126,7 +124,7 @@ def at_open_table(settings: Settings, campaign: Campaign, *, players_url: str | 
         [
             *_of_machine(),
             *_of_settings(settings, campaign, needed=lambda: _OPEN_TABLE_BYTES, starts=False),
-            Check("port", partial(ports, _page_port(settings), is_serving=True)),
+            Check("port", partial(ports, settings.server.ports(), is_serving=True)),
             Check("microphone", lambda: [microphone(url)]),
         ],
         within_s=AT_THE_DESK_WITHIN_S,
@@ -143,14 +141,10 @@ def of_settings(settings: Settings) -> list[Finding]:
             Check("memory", lambda: [place_of_memory(settings)]),
             Check("providers", partial(_providers, settings, campaign)),
             Check("models", partial(models, settings), _BUSY_DISK),
-            Check("port", partial(ports, _page_port(settings)), _SLOW_NAMES),
+            Check("port", partial(ports, settings.server.ports()), _SLOW_NAMES),
         ],
         within_s=WITHIN_S,
     )
-
-
-def _page_port(settings: Settings) -> dict[str, tuple[str, int | None]]:
-    return {"server.port": (settings.server.host, settings.server.port)}
 
 
 def ask_providers(settings: Settings, *, but_not: Collection[str] = ()) -> list[Finding]:

@@ -46,6 +46,8 @@ class Plugin:
         settings: Sections of the settings file by name, each a subclass of `glyphoxa.config.sections.Section`.
         commands: Verbs of the command line by name.
         checks: Functions for `glyphoxa doctor` and `glyphoxa config check`: see `glyphoxa.config.check.PluginCheck`.
+        observers: Functions that open what follows a table: see `glyphoxa.app.table.OpenObserver`.
+        pages: Functions that add pages to a served table: see `glyphoxa.web.desk.frame.AddPages`.
         tools: Functions that open tools for NPCs when a table opens: see `glyphoxa.app.table.OpenTools`.
         providers: Sequences of `glyphoxa.providers.rows.Provider`.
     """
@@ -53,6 +55,8 @@ class Plugin:
     settings: Mapping[str, str] = field(default_factory=dict)
     commands: Mapping[str, Command] = field(default_factory=dict)
     checks: Sequence[str] = ()
+    observers: Sequence[str] = ()
+    pages: Sequence[str] = ()
     tools: Sequence[str] = ()
     providers: Sequence[str] = ()
 

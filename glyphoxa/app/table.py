@@ -15,6 +15,7 @@ from loguru import logger
 
 from glyphoxa.actors.clock import call_at, now_ms
 from glyphoxa.actors.deadline import STEP_MS, ClosingStack
+from glyphoxa.actors.subscribers import Subscribers
 from glyphoxa.adapters.postgres.server.listen import TALK
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.transcript.table_commands import PostgresTableCommands
@@ -35,12 +36,10 @@ from glyphoxa.app.models import LocalModels, load_local_models
 from glyphoxa.app.reader import BackgroundReader, open_reader
 from glyphoxa.chronicle.summaries import LineSelection
 from glyphoxa.config.check import without_effect
-from glyphoxa.config.sections import ObservabilitySettings
 from glyphoxa.config.settings import Settings
 from glyphoxa.dm.table_commands import CommandReader
 from glyphoxa.domain.campaign import Campaign, Npc, Player
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.domain.events import TableEvent
 from glyphoxa.domain.ids import NpcId, SessionId
 from glyphoxa.domain.knowledge import RecalledSummary
 from glyphoxa.domain.session_state import DM_VIEW, View
@@ -59,7 +58,7 @@ from glyphoxa.npc.session_state import SessionStateKeeper, StoredSession
 from glyphoxa.npc.table import Ear, EarListener, TableState
 from glyphoxa.npc.tool_spec import CallableTool
 from glyphoxa.npc.toolbox import Toolbox
-from glyphoxa.observability.timing import ServiceTime, measure_lag
+from glyphoxa.observability.timing import Observer, ServiceTime, measure_lag
 from glyphoxa.plugin import parts
 from glyphoxa.prompt.conversation import Conversation, RollingSummary
 from glyphoxa.prompt.gather import HotContexts
@@ -69,7 +68,6 @@ from glyphoxa.prompt.prefetch import Prefetch
 from glyphoxa.prompt.scene import Past
 from glyphoxa.prompt.when import SaidWhen
 from glyphoxa.prompt.wording import wording
-from glyphoxa.providers.extras import need
 from glyphoxa.transcript.journal import SessionMark
 from glyphoxa.transcript.sessions import LastSessions
 from glyphoxa.turns.address import Addressing
@@ -82,8 +80,6 @@ from glyphoxa.turns.turn_taking import TurnTaking
 
 if TYPE_CHECKING:
     from glyphoxa.memory_graph.deep_recall import DeepRecall
-    from glyphoxa.observability.metrics import TableMetrics
-    from glyphoxa.observability.tracing import TurnTracer
 
 
 # Tools of plug-ins.
@@ -100,58 +96,22 @@ async def open_outside_tools(settings: Settings, campaign: Campaign, stack: Clos
     return {npc.id: [tool for tools in opened for tool in tools.get(npc.id, ())] for npc in campaign.npcs}
 
 
-# Observers: Prometheus metrics and traces, as configured.
+# Observers of plug-ins.
 
 
-@dataclass(frozen=True, slots=True)
-class Observers:
-    """The configured observers. None, and not imported, if disabled."""
-
-    metrics: TableMetrics | None = None
-    tracer: TurnTracer | None = None
-
-    @property
-    def any(self) -> bool:
-        return self.metrics is not None or self.tracer is not None
-
-    def on(self, event: TableEvent) -> None:
-        for observer in (self.metrics, self.tracer):
-            if observer is not None:
-                observer.on(event)
-
-    def measured(self, time: ServiceTime) -> None:
-        for observer in (self.metrics, self.tracer):
-            if observer is not None:
-                observer.measured(time)
-
-    async def close(self) -> None:
-        """Send pending data."""
-        if self.tracer is not None:
-            await self.tracer.close()
+OpenObserver = Callable[[Settings], Observer | None]
+"""Opens an observer of a plug-in; None if the settings want none. Raises InvalidInput or Unavailable."""
 
 
-NOBODY = Observers()
-
-
-def make_observers(settings: ObservabilitySettings) -> Observers:
-    """Create the configured observers.
-
-    Raises:
-        InvalidInput: A required package is not installed.
-    """
-    metrics: TableMetrics | None = None
-    tracer: TurnTracer | None = None
-    if settings.metrics_port is not None:
-        need("prometheus_client", by="observability.metrics_port", extra="observe")
-        from glyphoxa.observability.metrics import TableMetrics
-
-        metrics = TableMetrics()
-    if settings.traces_endpoint is not None:
-        need("opentelemetry.sdk", by="observability.traces_endpoint", extra="observe")
-        from glyphoxa.observability.tracing import TurnTracer, to_collector
-
-        tracer = TurnTracer(to_collector(settings.traces_endpoint))
-    return Observers(metrics, tracer)
+def open_observers(settings: Settings, stack: ClosingStack) -> Sequence[Observer]:
+    """Open what follows the table. `stack` closes it."""
+    opening: list[OpenObserver] = parts("observers")
+    observers = []
+    for open_observer in opening:
+        if (observer := open_observer(settings)) is not None:
+            stack.push_step(type(observer).__name__, STEP_MS, observer.close)
+            observers.append(observer)
+    return observers
 
 
 # The state and context of a table's NPCs.
@@ -245,7 +205,7 @@ class Opening:
     store: Store | None
     mouths: Mapping[str, OpenMouth]
     outside: OutsideTools
-    observers: Observers = NOBODY
+    observers: Sequence[Observer] = ()
     reader: BackgroundReader | None = None
 
 
@@ -291,9 +251,12 @@ class _Wiring:
         self.host: Host = engines.installed("host")()
         self._build_ear = engines.find_ear(files=opening.settings.engines)
         stack.push_step("the graphs", STEP_MS, self.host.close)
-        if opening.observers.any:
-            self.host.measure(opening.observers.measured)
-            self.state.events.subscribe(opening.observers.on)
+        times = Subscribers[[ServiceTime]]("service times")
+        for observer in opening.observers:
+            self.state.events.subscribe(observer.on)
+            times.subscribe(observer.measured)
+        if opening.observers:
+            self.host.measure(times.tell)
         self.context = table_context(settings, self.state, store)
         stack.push_step("recall", STEP_MS, self.context.prefetch.close)
         self.deep_talk: DeepRecall | None = None
@@ -501,6 +464,7 @@ class OpenedTable:
 
     table: TableSession
     store: Store | None
+    observers: Sequence[Observer]
 
 
 async def open_table(
@@ -509,7 +473,6 @@ async def open_table(
     campaign: Campaign | None = None,
     session_name: str | None = None,
     tell: Callable[[str], None] = logger.info,
-    observers: Observers = NOBODY,
 ) -> OpenedTable:
     """Open a session of the configured campaign. All slow work happens here, before anybody speaks.
 
@@ -517,7 +480,6 @@ async def open_table(
         campaign: A campaign already read; otherwise the settings' file is read.
         session_name: The session's id; by default made of the campaign and the time.
         tell: Receives progress messages for the user.
-        observers: Receive all events. Their creator closes them.
 
     Raises:
         InvalidInput: The settings or the campaign file are invalid.
@@ -530,6 +492,7 @@ async def open_table(
     mouths = {npc.engine: engines.find_mouth(npc.engine, files=settings.engines) for npc in campaign.npcs}
     name = session_name or f"{campaign.id}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
     async with ClosingStack() as stack:
+        observers = open_observers(settings, stack)
         for warning in without_effect(settings):
             logger.warning(warning)
         for finding in language_findings(settings, campaign):
@@ -551,7 +514,7 @@ async def open_table(
         table = await open_with(opening, stack, tell=tell)
         table.adopt(stack.pop_all())
     tell("the table is ready")
-    return OpenedTable(table, store)
+    return OpenedTable(table, store, observers)
 
 
 async def open_with(
@@ -568,8 +531,8 @@ async def open_with(
         session.supervisor.start("background reading", partial(reader.follow, session))
     if (minutes := opening.settings.server.close_after_minutes) is not None:
         session.supervisor.start("idle close", partial(end_when_deserted, session, after_minutes=minutes))
-    if (metrics := opening.observers.metrics) is not None:
-        session.supervisor.start("event loop lag", lambda: measure_lag(metrics.lagged))
+    for observer in opening.observers:
+        session.supervisor.start("event loop lag", partial(measure_lag, observer.lagged))
     # Freeze long-lived objects. Collecting garbage among them would interrupt the sound for up to a syllable (10,000
     # names: 70 ms).
     gc.collect()

@@ -78,14 +78,11 @@ def run(options: argparse.Namespace) -> int:
     with Ending() as ending:
         log.set_up(level=settings.logging.level, with_content=settings.logging.content, form=settings.logging.form)
         need(*PAGE_MODULES, by="`glyphoxa serve`", extra="voice")
-        from glyphoxa.cli.table_server import TableServer, address_of, bind_metrics
+        from glyphoxa.cli.table_server import TableServer, address_of
         from glyphoxa.web.serving import bind
 
         host = options.host or settings.server.host
-        with (
-            bind(host, settings.server.port if options.port is None else options.port) as listener,
-            bind_metrics(settings.observability) as metrics_listener,
-        ):
+        with bind(host, settings.server.port if options.port is None else options.port) as listener:
             address = address_of(options, settings, listener)
             if settings.campaign is not None:
                 campaign = read_playable(settings.campaign, settings).campaign
@@ -98,7 +95,7 @@ def run(options: argparse.Namespace) -> int:
                     now_ms=began_ms,
                     terminal=Terminal(say, _ask if sys.stdin.isatty() and sys.stdout.isatty() else None),
                 )
-            server = TableServer(settings, campaign, session, address, listener, metrics_listener)
+            server = TableServer(settings, campaign, session, address, listener)
             try:
                 asyncio.run(server.run(ending))
             except asyncio.CancelledError:

@@ -1,4 +1,4 @@
-"""The server behind `glyphoxa serve`: the page and its links, the desk, the metrics port, and how they close in order.
+"""The server behind `glyphoxa serve`: the page and its links, the desk, and how they close in order.
 
 Needs the extra `voice`: `glyphoxa.cli.serve` imports it once it knows that this is installed.
 """
@@ -11,23 +11,20 @@ import contextlib
 import platform
 import socket
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from fastapi import FastAPI
-
 from glyphoxa.actors.clock import now_ms
-from glyphoxa.actors.deadline import STEP_MS, within
+from glyphoxa.actors.deadline import STEP_MS, ClosingStack, within
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
 from glyphoxa.app import engines
 from glyphoxa.app.desk import DeskSource
-from glyphoxa.app.table import Observers, make_observers, open_table
+from glyphoxa.app.table import open_table
 from glyphoxa.cli.ending import Ending
 from glyphoxa.cli.privacy import erase_old_before_opening
 from glyphoxa.cli.scope import say
-from glyphoxa.config.sections import ObservabilitySettings
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import InvalidInput, Unavailable
@@ -35,19 +32,18 @@ from glyphoxa.domain.events import SessionEnds
 from glyphoxa.exports import CalendarFeed
 from glyphoxa.npc.peers import Peers
 from glyphoxa.npc.table import Table
+from glyphoxa.plugin import parts
 from glyphoxa.web.access.consent import CONSENT_LANGUAGES, ConsentRegister, consent_text
 from glyphoxa.web.access.links import Entrance, InvitedOnly, Links, links_of
 from glyphoxa.web.access.records import AuditKind, AuditLog, audit_path, consents_path
 from glyphoxa.web.app import add_calendar, create_app
-from glyphoxa.web.desk.frame import DeskFrame
+from glyphoxa.web.desk.frame import AddPages, DeskFrame, ServedTable
 from glyphoxa.web.desk.live import add_desk
 from glyphoxa.web.ice import IceServer, servers_of
 from glyphoxa.web.own_lines import OwnLinesOfTable
 from glyphoxa.web.serving import (
-    AddressOptions,
     Server,
     Tls,
-    bind,
     fingerprint,
     given,
     is_of_this_machine,
@@ -58,7 +54,6 @@ from glyphoxa.web.serving import (
 
 PAGES_MS = 8_000
 """Until every page knows that the table closes, and has left its seat."""
-_METRICS_STOP_MS = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +63,6 @@ class TableServer:
     Attributes:
         campaign: None is the one of the settings.
         session: None is a new one.
-        metrics_listener: None without a metrics port.
     """
 
     settings: Settings
@@ -76,7 +70,6 @@ class TableServer:
     session: str | None
     address: PageAddress
     listener: socket.socket
-    metrics_listener: socket.socket | None
 
     async def run(self, ending: Ending) -> None:
         """Open the table, serve it until a signal or the game master ends the session, and close it."""
@@ -86,7 +79,6 @@ class TableServer:
         ending.act = task.cancel
         ending.attach()
         began_s = time.monotonic()
-        observers = make_observers(self.settings.observability)
         try:
             if self.campaign is not None:
                 await erase_old_before_opening(self.settings, self.campaign.id)
@@ -95,7 +87,6 @@ class TableServer:
                 campaign=self.campaign,
                 session_name=self.session,
                 tell=lambda line: say(f"{line}   (after {time.monotonic() - began_s:.1f} s)"),
-                observers=observers,
             )
         except asyncio.CancelledError:
             ending.closed(ending.code)  # what still loads in a thread is not waited for
@@ -112,7 +103,8 @@ class TableServer:
                     table, connect=peers.connect, entrance=entrance, remembered=_remembered(opened.store, table)
                 )
                 desk = None if opened.store is None else DeskSource(opened.store, self.settings, table.campaign.id)
-                add_desk(page, DeskFrame(table, desk, entrance, links))
+                frame = DeskFrame(table, desk, entrance, links)
+                add_desk(page, frame)
                 feed = None if opened.store is None else CalendarFeed(opened.store, table.campaign.id)
                 add_calendar(page, feed, entrance)
                 server = Server(page, tls=self.address.tls, trusted_proxies=self.settings.server.trusted_proxies)
@@ -123,9 +115,10 @@ class TableServer:
                 self.listener.listen()  # a browser that is faster than the server waits, and is not refused
                 for line in invitations:
                     say(line)
-                async with serving_metrics(page, observers, self.metrics_listener) as figures:
-                    if figures is not None:
-                        say(f"metrics for Prometheus are at {figures}")
+                async with ClosingStack() as stack:
+                    adding: list[AddPages] = parts("pages")
+                    for add_pages in adding:
+                        add_pages(ServedTable(page, frame, self.settings, opened.observers, stack))
                     say(f"the game master's desk is at {self.address.here}desk")
                     say(f"{table.campaign.name} is open at {self.address.here}   (Ctrl-C closes the table)")
                     stopped = asyncio.create_task(stopping.wait())
@@ -142,7 +135,6 @@ class TableServer:
             if peers is not None:
                 await within(STEP_MS, "the browsers' sound", peers.close())
             await table.close()
-            await within(STEP_MS, "the last traces", observers.close())
             ending.closed(0 if has_ended_well else ending.code)
 
 
@@ -269,39 +261,3 @@ def invitation_lines(links: Links) -> list[str]:
         *(f"for {name}: {links.link(grant)}" for name, grant in named),
         "send each player only their own link; `glyphoxa table invite` shows, renews and revokes them",
     ]
-
-
-# Metrics
-
-
-def bind_metrics(settings: ObservabilitySettings) -> contextlib.AbstractContextManager[socket.socket | None]:
-    """Bind the metrics port, so that a port in use is reported before models load. None if no port is set.
-
-    Raises:
-        Unavailable: The port is in use, or may not be used.
-        InvalidInput: The host is not an address of this machine.
-    """
-    if settings.metrics_port is None:
-        return contextlib.nullcontext()
-    named = AddressOptions("observability.metrics_host", "observability.metrics_port")
-    return bind(settings.metrics_host, settings.metrics_port, named=named)
-
-
-@contextlib.asynccontextmanager
-async def serving_metrics(
-    page: FastAPI, observers: Observers, listener: socket.socket | None
-) -> AsyncIterator[str | None]:
-    """Serve metrics while the page runs. Yields their URL; None if no port is set."""
-    if listener is None or observers.metrics is None:
-        yield None
-        return
-    from glyphoxa.web.app import create_metrics_app
-
-    server = Server(create_metrics_app(page, observers.metrics.registry))
-    serving = asyncio.create_task(server.listen(listener))
-    listener.listen()
-    try:
-        yield f"{url_of(listener)}metrics"
-    finally:
-        server.stop()
-        await within(_METRICS_STOP_MS, "the port for figures", serving)

@@ -42,6 +42,10 @@ class Section(BaseModel):
         """Return who receives what players say, by the setting that sends it to them; nobody if that is off."""
         return {}
 
+    def ports(self) -> Mapping[str, tuple[str, int | None]]:
+        """Return host and port on which a served table listens, by the setting of the port; None if it does not."""
+        return {}
+
 
 def or_empty(value: object) -> object:
     """`server:` with nothing below it means its defaults."""
@@ -327,6 +331,9 @@ class ServerSettings(Section):
     ice_servers: tuple[IceServerSettings, ...] = ()
     close_after_minutes: Annotated[int, Field(ge=1)] | None = None
 
+    def ports(self) -> Mapping[str, tuple[str, int | None]]:
+        return {"server.port": (self.host, self.port)}
+
     def recipients(self) -> Mapping[str, Collection[str]]:
         return {"server.ice_servers": [url for each in self.ice_servers for url in each.urls if url.startswith("turn")]}
 
@@ -334,29 +341,6 @@ class ServerSettings(Section):
         for n, server in enumerate(self.ice_servers):
             if server.secret_env is None and any(url.startswith("turn") for url in server.urls):
                 yield ("ice_servers", n), "a TURN server needs a password: set secret_env"
-
-
-class ObservabilitySettings(Section):
-    """How to monitor a table. Metrics and traces never contain speech.
-
-    Attributes:
-        metrics_port: Port on which `glyphoxa serve` answers `/metrics` for Prometheus, `/healthz` and `/readyz`; 0
-            takes any free port. Default: none.
-        metrics_host: Address for that port. The default is reachable from this machine only.
-        traces_endpoint: Address to which a trace of each turn is sent, as OTLP over HTTP:
-            `http://127.0.0.1:4318/v1/traces`. Default: none.
-    """
-
-    metrics_port: Annotated[int, Field(ge=0, le=65_535)] | None = None
-    metrics_host: str = "127.0.0.1"
-    traces_endpoint: (
-        Annotated[str, written_as(r"^https?://[^/\s]+(/\S*)?$", "http://localhost:4318/v1/traces")] | None
-    ) = None
-
-    def recipients(self) -> Mapping[str, Collection[str]]:
-        from glyphoxa.config.recipients import HERE, host_of
-
-        return {"observability.traces_endpoint": {host_of(self.traces_endpoint)} - {"", *HERE}}
 
 
 class PrivacySettings(Section):

@@ -32,7 +32,6 @@ from glyphoxa.config.sections import (
     DsnText,
     EngineFile,
     FilePath,
-    ObservabilitySettings,
     Price,
     PrivacySettings,
     Section,
@@ -200,7 +199,6 @@ class Settings(Section):
     prices: Annotated[dict[str, Price], BeforeValidator(or_empty)] = Field(default_factory=dict)
     server: ServerSettings = ServerSettings()
     logging: LoggingSettings = LoggingSettings()
-    observability: ObservabilitySettings = ObservabilitySettings()
 
     @property
     def sections(self) -> Mapping[str, Section]:
@@ -216,6 +214,9 @@ class Settings(Section):
         for section in self.sections.values():
             found |= section.recipients()
         return found
+
+    def ports(self) -> Mapping[str, tuple[str, int | None]]:
+        return {name: port for section in self.sections.values() for name, port in section.ports().items()}
 
     def contradictions(self) -> Wrong:
         for name, section in self.sections.items():

@@ -1,4 +1,4 @@
-"""Processing time of one service in a graph, and event loop lag."""
+"""Observers of an open table, the time that a service in a graph takes, and event loop lag."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
+
+from glyphoxa.domain.events import TableEvent
 
 Measure = Literal["ttfb", "ttfa", "ttfat", "processing", "aggregation"]
 """Time to the first byte, to the first audible sound, to the first token of the answer; total time of a request; and
@@ -27,6 +29,22 @@ class ServiceTime:
     measure: Measure
     took_s: float
     at_ms: int
+
+
+class Observer:
+    """Follows an open table. Each method does nothing unless it is overridden, and has to return at once."""
+
+    def on(self, event: TableEvent) -> None:
+        """Take an event of the table."""
+
+    def measured(self, time: ServiceTime) -> None:
+        """Take the time that a service took."""
+
+    def lagged(self, late_s: float) -> None:
+        """Take how late a timer of the event loop was. Called twice a second."""
+
+    async def close(self) -> None:
+        """End with the table."""
 
 
 EVERY_S = 0.5

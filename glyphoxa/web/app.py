@@ -15,7 +15,6 @@ from fastapi.responses import FileResponse, JSONResponse, Response
 from loguru import logger
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.requests import HTTPConnection
-from starlette.routing import Route
 from starlette.staticfiles import StaticFiles
 
 from glyphoxa.actors.deadline import end_tasks
@@ -36,8 +35,6 @@ from glyphoxa.web.requests import Guard, address_of, content_of, error_answer, o
 from glyphoxa.web.seats import Deadlines, SeatClaim, Seats, TakenSeat
 
 if TYPE_CHECKING:
-    from prometheus_client import CollectorRegistry
-
     from glyphoxa.exports import CalendarFeed
 
 STATIC = Path(__file__).parent / "static"
@@ -506,22 +503,3 @@ def add_calendar(app: FastAPI, feed: CalendarFeed | None, entrance: Entrance) ->
         return Response(await feed.read(), media_type="text/calendar")
 
     app.add_api_route("/calendar.ics", calendar, methods=["GET"])
-
-
-def create_metrics_app(page: FastAPI, registry: CollectorRegistry) -> FastAPI:
-    """Make the app for monitoring on a port of its own: metrics, health and readiness.
-
-    Args:
-        page: The app of `create_app`, which has to be running. All of its health is told: this port is not for players.
-    """
-    from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
-
-    app = FastAPI(title="Glyphoxa metrics", docs_url=None, redoc_url=None, openapi_url=None)
-
-    async def metrics() -> Response:
-        return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
-
-    app.add_api_route("/metrics", metrics, methods=["GET"])
-    app.add_api_route("/healthz", page.state.whole_health, methods=["GET"])
-    app.router.routes.extend(route for route in page.routes if isinstance(route, Route) and route.path == "/readyz")
-    return app

@@ -38,6 +38,7 @@ import yaml
 from glyphoxa.adapters.weights.store import default_directory
 from glyphoxa.cli.main import parser
 from glyphoxa.config.settings import read_settings
+from glyphoxa.plugins.monitoring.settings import ObservabilitySettings
 from glyphoxa.providers.rows import ROWS
 from tests.support.container import Build, Lent, Root, bare_debian, need_overlays, open_place, send_context, started
 from tests.support.dockerfile import Copy, Run, Stage, Step, context_files, read_stages
@@ -273,4 +274,4 @@ def test_settings_of_compose_name_its_database_and_campaign(compose: dict[str, A
     assert settings.memory.postgres_dsn == dsn
     assert settings.campaign == Path("/campaign/campaign.yaml")
     targets = yaml.safe_load((ROOT / "deploy/prometheus.yml").read_text("utf-8"))["scrape_configs"][0]["static_configs"]
-    assert f"table:{settings.observability.metrics_port}" in targets[0]["targets"]
+    assert f"table:{settings.section(ObservabilitySettings).metrics_port}" in targets[0]["targets"]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.integration.test_serve_ends import a_table, ended, said_at, settings_file
 from tests.support.patience import DEADLINE_S
 
 PAGE = (Path(__file__).parents[2] / "docs" / "building.md").read_text("utf-8")
@@ -47,6 +49,19 @@ def test_command_of_a_plugin_reads_its_section(site: Path, tmp_path: Path) -> No
     assert glyphoxa(site, "bell").stdout == "ding\n"
     assert glyphoxa(site, "bell", "--config", settings).stdout == "dong\n"
     assert re.search(r"^  bell +ring the bell of the tavern$", glyphoxa(site, "--help").stdout, re.MULTILINE)
+
+
+def test_observer_of_a_plugin_follows_an_open_table(
+    site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(site))
+    settings = settings_file(tmp_path)
+    settings.write_text(f"{settings.read_text()}bell: {{rings: true}}\n")
+    with a_table("", settings) as process:
+        said_at(process, "Grimjaw, are you there?")
+        process.send_signal(signal.SIGTERM)
+        code, errors = ended(process)
+    assert (code, "ding" in errors.splitlines()) == (0, True)
 
 
 def test_mistake_in_a_section_of_a_plugin_is_reported_at_its_line(site: Path, tmp_path: Path) -> None:

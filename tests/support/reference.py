@@ -21,8 +21,8 @@ from prometheus_client import Metric
 from glyphoxa.app.languages import languages_of
 from glyphoxa.cli.main import ENVIRONMENT, commands, parser
 from glyphoxa.config.reference import reference
-from glyphoxa.observability.metrics import TableMetrics
 from glyphoxa.observability.timing import Measure, ServiceTime
+from glyphoxa.plugins.monitoring.metrics import TableMetrics
 from tests.structure.product import sources
 from tests.support.supply import everything, rendered
 

@@ -13,14 +13,17 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from loguru import logger
 
+from glyphoxa.actors.deadline import ClosingStack
 from glyphoxa.app.campaign_editor import MOST_CHARACTERS
 from glyphoxa.app.desk import Desk, DeskSource
+from glyphoxa.config.settings import Settings
 from glyphoxa.domain.campaign import Campaign, Scene
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.ids import SessionId
 from glyphoxa.domain.knowledge import DM, Viewer
 from glyphoxa.language.facts import moment
 from glyphoxa.npc.table import Table
+from glyphoxa.observability.timing import Observer
 from glyphoxa.web.access.links import Entrance, Links
 from glyphoxa.web.access.records import AuditKind
 from glyphoxa.web.access.roles import Action, Forbidden, NotInvited
@@ -200,6 +203,28 @@ class DeskFrame:
             **shown,
         )
         return HTMLResponse(text, status)
+
+
+@dataclass(frozen=True, slots=True)
+class ServedTable:
+    """An open table that is served, for plug-ins that add pages to it.
+
+    Attributes:
+        app: The page's server.
+        desk: Frame of the desk's pages.
+        observers: Those of all plug-ins.
+        stack: Closed before the page's server stops.
+    """
+
+    app: FastAPI
+    desk: DeskFrame
+    settings: Settings
+    observers: Sequence[Observer]
+    stack: ClosingStack
+
+
+AddPages = Callable[[ServedTable], object]
+"""Adds the pages of a plug-in."""
 
 
 async def form_of(request: Request) -> dict[str, str]:

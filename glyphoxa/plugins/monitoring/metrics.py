@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from enum import StrEnum
 from functools import partial
 from typing import Final
@@ -13,8 +14,8 @@ from prometheus_client.process_collector import ProcessCollector
 
 from glyphoxa.domain.events import Degraded, MemoryChanged, TableEvent, Trouble, TurnFinished, UtteranceKept
 from glyphoxa.domain.turn import Fault, Outcome, Stage, TurnRecord, Unaddressed
-from glyphoxa.observability.timing import ServiceTime
-from glyphoxa.observability.tracing import STEPS, steps_of
+from glyphoxa.observability.timing import Observer, ServiceTime
+from glyphoxa.plugins.monitoring.tracing import STEPS, steps_of
 
 _FIRST_AUDIO_S: Final = (0.2, 0.35, 0.5, 0.6, 0.8, 1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 8.0, 12.0, 20.0)
 _STEP_S: Final = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.8, 1.2, 2.0, 3.0, 5.0, 10.0)
@@ -25,14 +26,16 @@ MAX_SERVICES: Final = 32
 """Any pipeline can add service classes. Further ones are counted as `OTHER`."""
 
 
-class TableMetrics:
+class TableMetrics(Observer):
     """Count the events of a table.
 
     Attributes:
         registry: Holds the figures.
+        listener: The bound port on which they are served; None without one.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, listener: socket.socket | None = None) -> None:
+        self.listener = listener
         self.registry = CollectorRegistry()
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
             collector(registry=self.registry)
@@ -94,6 +97,10 @@ class TableMetrics:
     def lagged(self, late_s: float) -> None:
         """Record how late a timer of the event loop was."""
         self._lag.observe(late_s)
+
+    async def close(self) -> None:
+        if self.listener is not None:
+            self.listener.close()
 
     def _count(self, turn: TurnRecord) -> None:
         self._turns.labels(turn.outcome.value).inc()

@@ -17,7 +17,7 @@ from opentelemetry.trace import Status, StatusCode, set_span_in_context
 
 from glyphoxa.domain.events import TableEvent, TurnFinished
 from glyphoxa.domain.turn import Outcome, Stage, TurnRecord
-from glyphoxa.observability.timing import ServiceTime
+from glyphoxa.observability.timing import Observer, ServiceTime
 
 # A turn is one span with a child span for each step. No spoken words are included.
 
@@ -85,7 +85,7 @@ MAX_TIMES = 64
 _NS = 1_000_000
 
 
-class TurnTracer:
+class TurnTracer(Observer):
     """Receives the events of a table and records a trace of each turn.
 
     Args:

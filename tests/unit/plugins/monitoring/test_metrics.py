@@ -14,11 +14,11 @@ from prometheus_client import generate_latest
 from glyphoxa.domain.events import Degraded, MemoryChanged, MemoryHealth, Trouble, TurnFinished
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.turn import Fault, Outcome, Stage, Unaddressed, Unsaid
-from glyphoxa.observability.metrics import MAX_SERVICES, OTHER, TableMetrics
 from glyphoxa.observability.timing import ServiceTime, measure_lag
-from tests.unit.observability.test_turn_spans import ANSWERED
+from glyphoxa.plugins.monitoring.metrics import MAX_SERVICES, OTHER, TableMetrics
+from tests.unit.plugins.monitoring.test_turn_spans import ANSWERED
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 
 
 def value(metrics: TableMetrics, name: str, **labels: str) -> float | None:

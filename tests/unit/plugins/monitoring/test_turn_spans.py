@@ -13,7 +13,7 @@ from glyphoxa.domain.events import TurnFinished
 from glyphoxa.domain.ids import NpcId, SessionId, SpeakerId, TurnId
 from glyphoxa.domain.turn import NO_PROMPT, AssembledPrompt, LookUp, Outcome, PromptPart, Stage, TurnRecord, Unaddressed
 from glyphoxa.observability.timing import ServiceTime
-from glyphoxa.observability.tracing import TurnTracer, steps_of
+from glyphoxa.plugins.monitoring.tracing import TurnTracer, steps_of
 
 ANSWERED = TurnRecord(
     id=TurnId("t0001"),
