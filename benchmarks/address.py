@@ -34,7 +34,7 @@ from glyphoxa.language.trades import cast_of
 from glyphoxa.providers.building import EMBEDDINGS, find
 from glyphoxa.turns.address import Addressed, Addressing
 from glyphoxa.turns.expertise import Embed, Expertise
-from glyphoxa.turns.turn import Questions
+from glyphoxa.turns.questions import Questions
 
 NOW_MS = 10_000_000
 

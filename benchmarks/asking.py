@@ -35,11 +35,11 @@ from glyphoxa.config.provider_sections import LlmSettings, ProvidersSettings
 from glyphoxa.config.sections import ContextSettings, TurnsSettings
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.campaign import Campaign, Npc, Player, Scene
-from glyphoxa.domain.commands import Puppet
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, SessionId
 from glyphoxa.domain.turn import Stage, TurnRecord
+from glyphoxa.npc.commands import Puppet
 from glyphoxa.npc.mouth import Mouth
 from glyphoxa.npc.session import TableSession
 from glyphoxa.npc.table import OUTPUT_RATE_HZ

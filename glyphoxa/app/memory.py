@@ -26,7 +26,7 @@ from glyphoxa.domain.events import Degraded, MemoryChanged, MemoryHealth, TableE
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import SessionId
 from glyphoxa.npc.session import EarlierTalk
-from glyphoxa.npc.table import Covered
+from glyphoxa.npc.table_state import Covered
 from glyphoxa.recall.recall import RecallAround
 from glyphoxa.transcript.delivery import MemoryWatch
 from glyphoxa.transcript.journal import Journal, SessionMark

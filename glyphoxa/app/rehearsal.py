@@ -16,7 +16,7 @@ from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import SessionId
 from glyphoxa.domain.prompt_budgets import BEHIND_THE_QUESTION
 from glyphoxa.npc.session import enter
-from glyphoxa.npc.table import TableState
+from glyphoxa.npc.table_state import TableState
 from glyphoxa.prompt.gather import HotContexts
 from glyphoxa.prompt.prompt import ComposedPrompt, PromptShape, compose
 from glyphoxa.transcript.journal import SessionMark

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from loguru import logger
 
-from glyphoxa.actors.clock import call_at, now_ms
+from glyphoxa.actors.clock import TableClock, now_ms
 from glyphoxa.actors.deadline import STEP_MS, ClosingStack
 from glyphoxa.actors.subscribers import Subscribers
 from glyphoxa.adapters.postgres.server.listen import TALK
@@ -37,7 +37,6 @@ from glyphoxa.app.reader import BackgroundReader, open_reader
 from glyphoxa.chronicle.summaries import LineSelection
 from glyphoxa.config.check import without_effect
 from glyphoxa.config.settings import Settings
-from glyphoxa.dm.table_commands import CommandReader
 from glyphoxa.domain.campaign import Campaign, Npc, Player
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import NpcId, SessionId
@@ -52,10 +51,11 @@ from glyphoxa.npc.budget import TierSelector, ToolLatencies
 from glyphoxa.npc.memory_tools import NpcMemory
 from glyphoxa.npc.mouth import Listener, Mouth
 from glyphoxa.npc.reviser import Reviser, SecondLook
-from glyphoxa.npc.room import LookedUp, LookUpSlow, Room, room_mailbox
+from glyphoxa.npc.room import LookedUp, LookUpSlow, Room, RoomMessage
 from glyphoxa.npc.session import DmChannels, TableSession, end_when_deserted
 from glyphoxa.npc.session_state import SessionStateKeeper, StoredSession
-from glyphoxa.npc.table import Ear, EarListener, TableState
+from glyphoxa.npc.table import Ear, EarListener
+from glyphoxa.npc.table_state import TableState
 from glyphoxa.npc.tool_spec import CallableTool
 from glyphoxa.npc.toolbox import Toolbox
 from glyphoxa.observability.timing import Observer, ServiceTime, measure_lag
@@ -73,9 +73,9 @@ from glyphoxa.transcript.sessions import LastSessions
 from glyphoxa.turns.address import Addressing
 from glyphoxa.turns.barge_in import BargeIn
 from glyphoxa.turns.dm_controls import DmControls
-from glyphoxa.turns.effects import Floor
 from glyphoxa.turns.expertise import Expertise
-from glyphoxa.turns.turn import OpenTurns, Patience, Questions
+from glyphoxa.turns.floor import Floor, OpenTurns, Patience
+from glyphoxa.turns.questions import Questions
 from glyphoxa.turns.turn_taking import TurnTaking
 
 if TYPE_CHECKING:
@@ -217,7 +217,6 @@ class _Wiring:
     """The parts of one table, created in order. `stack` closes them.
 
     Attributes:
-        to_room: Mailbox of the room. Ears and mouths use it before the room exists.
         deep_talk: Search of memory for NPCs of tier DEEP; None: as for all.
     """
 
@@ -228,7 +227,6 @@ class _Wiring:
         self.state = state_of(settings, campaign, opening.session, mark)
         self.state.events.subscribe(mark.on)
         self.safety = topics_of(campaign)
-        self.to_room = room_mailbox()
         self.memory = TableMemory(
             store,
             campaign,
@@ -269,14 +267,12 @@ class _Wiring:
         await self._open_deep_talk(stack)
         asking = await open_asking(settings, stack, self.safety, local=self.opening.local)
         npcs = self._npcs()
-        room = Room(
+        room = self._room = Room(
             self.state,
-            self.to_room,
             turn_taking=await self._turn_taking(),
             npcs=npcs,
             journal=journal,
-            now_ms=now_ms,
-            call_at=call_at,
+            clock=TableClock(),
         )
         session = TableSession(
             room,
@@ -306,6 +302,9 @@ class _Wiring:
             session.look_again(reviser)
         return session
 
+    def _to_room(self, message: RoomMessage) -> None:
+        self._room.mailbox.post(message)
+
     def _npcs(self) -> dict[NpcId, NpcActor]:
         tiers, campaign = self.opening.settings.tiers, self.opening.campaign
         selector = partial(
@@ -315,7 +314,7 @@ class _Wiring:
             npc.id: NpcActor(
                 self.state.conversations[npc.id],
                 open_mouth=partial(self._open_mouth, slot),
-                tell=self.to_room.post,
+                tell=self._to_room,
                 now_ms=now_ms,
                 tiers=selector(npc.budget_tier),
             )
@@ -334,7 +333,7 @@ class _Wiring:
                 self.names.understand,
                 called,
                 Addressing(cast_of(campaign), expertise.fitting if expertise is not None else None),
-                DmControls(called, {each.id for each in campaign.players if each.dm}),
+                DmControls({each.id for each in campaign.players if each.dm}),
             ),
             barge_in=BargeIn(after_ms=settings.turns.barge_in_ms),
             npc_to_npc=settings.turns.npc_to_npc,
@@ -355,7 +354,7 @@ class _Wiring:
         return SessionStateKeeper(
             self.state.summaries,
             LineSelection(campaign.language, lambda: self.names.current, tokens),
-            tell=lambda npc, cover: npcs[npc].mailbox.post(cover),
+            tell=lambda npc, *summary: npcs[npc].cover(*summary),
             stored=stored,
             summarisers={} if summariser is None else dict.fromkeys(views, summariser),
         )
@@ -369,7 +368,6 @@ class _Wiring:
             commands=PostgresTableCommands(store.database, store.listener),
             decisions=partial(store.listener.follow, TALK, self.opening.campaign.id),
             decided=store.log.decided,
-            read=CommandReader(self.opening.campaign).read,
             refresh=store.past_talk.transcript(self.opening.campaign.id).refresh,
         )
 
@@ -406,7 +404,7 @@ class _Wiring:
 
     def _tools_of(self, npc: Npc) -> Toolbox | None:
         def tell(look_up: LookUp) -> None:
-            self.to_room.post(LookedUp(npc.id, look_up))
+            self._to_room(LookedUp(npc.id, look_up))
 
         store, outside = self.opening.store, self.opening.outside.get(npc.id, ())
         memory: NpcMemory | None = None
@@ -425,7 +423,7 @@ class _Wiring:
             tier=npc.budget_tier,
             rules=self.opening.settings.tiers.rules,
             tell=tell,
-            tell_slow=lambda: self.to_room.post(LookUpSlow(npc.id)),
+            tell_slow=lambda: self._to_room(LookUpSlow(npc.id)),
             latencies=self._latencies,
         )
 

@@ -38,7 +38,6 @@ from glyphoxa.config.located_yaml import text_of
 from glyphoxa.dm.entities import EntityDesk, NameResolver, attributes_of, json_object, json_or_text
 from glyphoxa.dm.facts import Decision, FactDesk
 from glyphoxa.dm.ports import CitedUtterance
-from glyphoxa.dm.table_commands import CommandReader
 from glyphoxa.dm.timeline import moment_of
 from glyphoxa.dm.wording import plain
 from glyphoxa.dm.wrap_up import FactProposal, LineDecision
@@ -46,6 +45,7 @@ from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
 from glyphoxa.domain.ids import EntityId, NpcId, SessionId
 from glyphoxa.domain.knowledge import PUBLIC
 from glyphoxa.language.facts import claim_in_words, moment, short, visibility_in_words
+from glyphoxa.npc.commands import scene_called
 from glyphoxa.transcript.sessions import LastSessions
 from glyphoxa.world.entity_events import EntitiesMerged
 from glyphoxa.world.events import Cause, WorldEvent
@@ -313,7 +313,7 @@ async def _speak(desk: Desk, options: argparse.Namespace) -> int:
         raise InvalidInput(f"campaign {desk.campaign!r} is stored without a file; name its file: --campaign FILE")
     text = text_of(path)
     before = read_playable(path, desk.settings, text).campaign
-    scene = None if options.scene is None else CommandReader(before).scene(options.scene)
+    scene = None if options.scene is None else scene_called(options.scene, before)
     form = await desk.npc_form(options.entity, before, scene=scene)
     form |= {"add": "person", "voice": options.voice or form["voice"]}
     added = insert_all(text, additions(form, before))

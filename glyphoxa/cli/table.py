@@ -28,9 +28,9 @@ from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.dm.wording import plain
 from glyphoxa.domain.campaign import Campaign
-from glyphoxa.domain.commands import MAX_IN_A_ROW, MAX_ROUNDS, MAX_TURNS
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.language.facts import moment
+from glyphoxa.npc.commands import MAX_IN_A_ROW, MAX_ROUNDS, MAX_TURNS
 from glyphoxa.web.access.links import Links, links_of
 from glyphoxa.web.access.records import AuditKind, AuditLog, audit_path, read_audit
 from glyphoxa.web.access.roles import Grant, Role
@@ -63,7 +63,7 @@ async def _show(scope: Scope, options: argparse.Namespace) -> int:
 
 
 def _command(do: str, text: str, *arguments: Argument, either: tuple[str, str, str] | None = None) -> None:
-    """Declare an action that sends a command to the table. Its arguments are named as in `glyphoxa.dm.table_commands`.
+    """Declare an action that sends a command to the table. Its arguments are named as in `glyphoxa.npc.commands`.
 
     Args:
         either: An argument and a switch of which exactly one must be given, and how to ask for them.

@@ -19,7 +19,15 @@ from glyphoxa.domain.knowledge import DM, PUBLIC, Claim, Fact, Knower, Provenanc
 from glyphoxa.domain.node_types import DEFAULT_SCHEMA, Schema
 from glyphoxa.language.relations import IN_ENGLISH, RelationWords
 from glyphoxa.language.words import fold
-from glyphoxa.names.resolve import Called, Resolver, called_player, entities_by_name, players_by_name
+from glyphoxa.names.resolve import (
+    Called,
+    Resolver,
+    called_npc,
+    called_player,
+    entities_by_name,
+    npcs_by_name,
+    players_by_name,
+)
 from glyphoxa.world.entity_events import (
     AliasAdded,
     AliasRemoved,
@@ -102,11 +110,7 @@ class NameResolver:
             NotFound: There is none. An entity that no NPC of the campaign plays knows nothing.
             InvalidInput: It may be several.
         """
-        return Resolver(self.npcs, self._of_npc, campaign=self.campaign, what="NPC").one(name).id
-
-    def _of_npc(self, npc: Npc) -> Called:
-        entity = self.entities.get(npc.entity_id, Entity(npc.entity_id, "", npc.name))
-        return Called(npc.id, (npc.name, entity.name), (*npc.aliases, *entity.aliases))
+        return npcs_by_name(self.npcs, self.entities, self.campaign).one(name).id
 
     def player(self, name: str) -> PlayerId:
         """Return the player with this id or name.
@@ -132,7 +136,8 @@ class NameResolver:
             NotFound: There is none.
             InvalidInput: It may be several.
         """
-        speakers = [Called(DM_SPEAKER, (DM_SPEAKER,)), *map(called_player, self.players), *map(self._of_npc, self.npcs)]
+        npcs = (called_npc(npc, self.entities) for npc in self.npcs)
+        speakers = [Called(DM_SPEAKER, (DM_SPEAKER,)), *map(called_player, self.players), *npcs]
         return SpeakerId(Resolver(speakers, lambda one: one, campaign=self.campaign, what="speaker").one(name).id)
 
     def called(self, entity: EntityId) -> str:

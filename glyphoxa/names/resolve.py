@@ -11,8 +11,9 @@ from typing import Final, Generic, NamedTuple, TypeVar
 
 from rapidfuzz import fuzz, process
 
-from glyphoxa.domain.campaign import Entity, Player
+from glyphoxa.domain.campaign import Entity, Npc, Player
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
+from glyphoxa.domain.ids import EntityId
 from glyphoxa.language.titles import ARTICLES
 from glyphoxa.language.words import fold
 from glyphoxa.names.naming import parts_of, without_titles
@@ -142,6 +143,16 @@ def entities_by_name(entities: Iterable[Entity], campaign: str = "") -> Resolver
         return Called(one.id, (one.name,), one.aliases, one.type)
 
     return Resolver(entities, called, campaign=campaign, what="entity", plural="entities")
+
+
+def npcs_by_name(npcs: Iterable[Npc], entities: Mapping[EntityId, Entity], campaign: str) -> Resolver[Npc]:
+    """Return a resolver of NPCs. The names of their entities count too."""
+    return Resolver(npcs, lambda npc: called_npc(npc, entities), campaign=campaign, what="NPC")
+
+
+def called_npc(npc: Npc, entities: Mapping[EntityId, Entity]) -> Called:
+    entity = entities.get(npc.entity_id, Entity(npc.entity_id, "", npc.name))
+    return Called(npc.id, (npc.name, entity.name), (*npc.aliases, *entity.aliases))
 
 
 def players_by_name(players: Iterable[Player], campaign: str) -> Resolver[Player]:

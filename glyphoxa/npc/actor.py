@@ -1,102 +1,51 @@
-"""An NPC as an actor: a mailbox, its conversation in this session, and the engine that speaks for it.
+"""An NPC as an actor: its conversation in this session, and the engine that speaks for it.
 
-It performs the effects of turn taking that concern its voice (`Release`, `Hold`, `Resume`, `Cancel`, `Fill`). If it
-crashes and is restarted, it keeps its conversation, opens a new engine and reports its open turns as failed, so that
-the table never waits for them.
+Calls such as `hear` and `ask` return at once. The actor performs them in order once the engine is open, so that an
+engine that fails crashes this actor alone. If it crashes and is restarted, it keeps its conversation, opens a new
+engine and reports its open turns as failed, so that the table never waits for them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
-from typing import assert_never
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from operator import attrgetter
+from typing import NamedTuple, assert_never
 
 from loguru import logger
 
 from glyphoxa.actors.deadline import within
 from glyphoxa.actors.supervisor import Mailbox
 from glyphoxa.domain.campaign import Npc
-from glyphoxa.domain.events import UtteranceRetracted, UtteranceRevised
+from glyphoxa.domain.events import UtteranceRetracted
 from glyphoxa.domain.heard import Utterance
-from glyphoxa.domain.ids import NpcId, TurnId, UtteranceId
+from glyphoxa.domain.ids import TurnId, UtteranceId
 from glyphoxa.domain.session_state import SummarySentence
 from glyphoxa.domain.turn import Outcome, TierChoice
 from glyphoxa.npc.budget import TierSelector
 from glyphoxa.npc.mouth import Finished, Listener, Mouth, MouthEvent
 from glyphoxa.prompt.conversation import Conversation, others_line, own_line
 from glyphoxa.prompt.prompt import Prompt
-from glyphoxa.turns.effects import Begin, Cancel, Fill, Hold, Release, Resume
+from glyphoxa.transcript.ports import News
+from glyphoxa.turns.effects import Cancel, Fill, Hold, Release, Resume
+from glyphoxa.turns.turn import Turn
 
 
-@dataclass(frozen=True, slots=True)
-class Hear:
-    """Something said in the NPC's presence, perhaps by the NPC itself.
-
-    Attributes:
-        to: Name of the addressed NPC, if it is another one.
-    """
-
-    utterance: Utterance
-    to: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class GetReady:
-    """Somebody may be addressing the NPC: prime the engine with what is known so far.
+class _Task(NamedTuple):
+    """One thing to do once the engine is open.
 
     Attributes:
-        direction: See `Ask`.
+        asks: The turn that it begins.
+        is_expendable: It may be dropped if the engine is not open: old speech, which the log has, or priming.
     """
 
-    text: str
-    speaker_name: str
-    direction: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Relax:
-    """Stop priming, because another NPC needs the machine."""
-
-
-@dataclass(frozen=True, slots=True)
-class Expect:
-    """An answer being played: read it before it has been heard to the end."""
-
-    npc: NpcId
-    npc_name: str
-    text: str
-    speaker_name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Ask:
-    """Generate an answer.
-
-    Attributes:
-        begin: The effect of turn taking.
-        unless: Utterances that are part of the question.
-        queued: Number of waiting turns.
-        direction: The DM's direction for the answer; empty for none.
-    """
-
-    begin: Begin
-    speaker_name: str
-    unless: tuple[UtteranceId, ...] = ()
-    queued: int = 0
-    direction: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Cover:
-    """A summary for the NPC's prompt, see `Conversation.cover`."""
-
-    summary: tuple[SummarySentence, ...]
-    covered: tuple[UtteranceId, ...]
+    do: Callable[[Mouth], object]
+    asks: TurnId | None = None
+    is_expendable: bool = False
 
 
 Voicing = Release | Hold | Resume | Cancel | Fill
 """Effects of turn taking that an NPC performs unchanged."""
-NpcMessage = Hear | UtteranceRevised | UtteranceRetracted | Cover | GetReady | Expect | Relax | Ask | Voicing
 OpenMouth = Callable[[Npc, Listener], Awaitable[Mouth]]
 
 CLOSE_MS = 1_000
@@ -124,7 +73,7 @@ class NpcActor:
         tiers: TierSelector | None = None,
     ) -> None:
         self.npc = conversation.npc
-        self.mailbox: Mailbox[NpcMessage] = Mailbox(self.npc.name, is_expendable=self._is_expendable)
+        self.mailbox: Mailbox[_Task] = Mailbox(self.npc.name, is_expendable=attrgetter("is_expendable"))
         self.conversation = conversation
         self._open_mouth = open_mouth
         self._tell = tell
@@ -145,7 +94,7 @@ class NpcActor:
     async def open(self) -> None:
         """Open the engine in advance, so that the first turn does not wait for it."""
         if self._mouth is None:
-            self._mouth = await self._open_mouth(self.npc, self._on_mouth)
+            self._mouth = await self._open_mouth(self.npc, self._tell)
             await self._mouth.start()
 
     async def read_persona(self, likely_speaker: str) -> None:
@@ -170,7 +119,9 @@ class NpcActor:
             await self.open()
             self._give_up_open_turns("the NPC's engine crashed and was restarted")
             while True:
-                self._take(await self.mailbox.receive())
+                task = await self.mailbox.receive()
+                assert self._mouth is not None  # noqa: S101 - `open` has opened it
+                task.do(self._mouth)
         except Exception:
             await within(CLOSE_MS, f"the engine of {self.npc.name}", self._close_mouth())
             raise
@@ -182,88 +133,130 @@ class NpcActor:
         why = "the NPC's engine cannot be restarted"
         self._give_up_open_turns(why)
         while True:
-            message = await self.mailbox.receive()
-            if isinstance(message, Ask):
-                self._asked[message.begin.turn] = None
+            if (turn := (await self.mailbox.receive()).asks) is not None:
+                self._asked[turn] = None
                 self._give_up_open_turns(why)
 
-    def _take(self, message: NpcMessage) -> None:
-        mouth = self._mouth
-        assert mouth is not None  # noqa: S101 - opened before the first message is read
-        match message:
-            case Hear():
-                self._hear(message)
-            case UtteranceRevised(utterance, was):
-                self.conversation.revise(was, utterance)
+    # -- what it is told
+
+    def hear(self, utterance: Utterance, *, to: str = "") -> None:
+        """Take something said in the NPC's presence, perhaps by the NPC itself.
+
+        Args:
+            to: Name of the addressed NPC, if it is another one.
+        """
+        is_own = utterance.npc_id == self.npc.id
+        self.mailbox.post(_Task(lambda _: self._hear(utterance, to), is_expendable=not is_own))
+
+    def take(self, news: News) -> None:
+        """Take a decision on an utterance."""
+        self.mailbox.post(_Task(lambda _: self._take(news)))
+
+    def cover(self, summary: Sequence[SummarySentence], covered: Sequence[UtteranceId]) -> None:
+        """Take a summary for the NPC's prompt, see `Conversation.cover`."""
+        self.mailbox.post(_Task(lambda _: self.conversation.cover(summary, covered)))
+
+    def get_ready(self, text: str, speaker_name: str, direction: str = "") -> None:
+        """Prime the engine with what is known so far, because somebody may be addressing the NPC.
+
+        Args:
+            direction: See `ask`.
+        """
+
+        def prime(mouth: Mouth) -> None:
+            if not self._asked and (text or self.is_ready):
+                mouth.prime(_directed(self.conversation.prompt(text, speaker_name), direction))
+
+        self.mailbox.post(_Task(prime, is_expendable=True))
+
+    def expect(self, speaker: Npc, reply: str, asker: str) -> None:
+        """Read an answer that an NPC gives, before it has been heard to the end."""
+
+        def prime(mouth: Mouth) -> None:
+            if self.is_ready:  # otherwise it reads its whole persona first
+                line = own_line(reply) if speaker.id == self.npc.id else others_line(speaker.name, reply)
+                mouth.prime(self.conversation.prompt("", asker, expecting=line))
+
+        self.mailbox.post(_Task(prime, is_expendable=True))
+
+    def relax(self) -> None:
+        """Stop priming, because another NPC needs the machine."""
+        self.mailbox.post(_Task(lambda mouth: mouth.relax(), is_expendable=True))
+
+    def ask(self, turn: Turn, asker: str, *, queued: int = 0, direction: str = "") -> None:
+        """Generate an answer.
+
+        Args:
+            queued: Number of waiting turns.
+            direction: The DM's direction for the answer; empty for none.
+        """
+        question = turn.question
+
+        def begin(mouth: Mouth) -> None:
+            if turn.words:
+                self._asked[turn.id] = None
+                mouth.begin(turn.id, replace(self.conversation.prompt("", ""), words=turn.words))
+                return
+            self.is_ready = True
+            tier = self._tiers.choose(question.text, at_ms=self._now_ms(), queued=queued)
+            self._asked[turn.id] = tier
+            prompt = self.conversation.prompt(question.text, asker, unless=question.utterances)
+            is_brief = turn.reacts_to is not None
+            mouth.begin(turn.id, replace(_directed(prompt, direction), is_brief=is_brief, tier=tier))
+
+        self.mailbox.post(_Task(begin, asks=turn.id))
+
+    def perform(self, effect: Voicing) -> None:
+        """Perform an effect on a turn that was asked."""
+        self.mailbox.post(_Task(lambda mouth: self._voice(mouth, effect)))
+
+    def finished(self, turn: TurnId) -> None:
+        """Take note that the engine is free: the turn has ended."""
+        self._asked.pop(turn, None)
+
+    # -- what it does
+
+    def _hear(self, utterance: Utterance, to: str) -> None:
+        if utterance.npc_id == self.npc.id:
+            self.conversation.spoke(utterance)
+        else:
+            self.conversation.hear(utterance, to=to)
+        if utterance.npc_id is not None and not self._asked:
+            # An answer has ended, and the engine reads the prompt before the next question.
+            self.conversation.fold_if_full()
+
+    def _take(self, news: News) -> None:
+        match news:
             case UtteranceRetracted(utterance, is_retracted):
                 if is_retracted:  # a restored utterance is not added to the current conversation
                     self.conversation.retract(utterance.id)
-            case Cover(summary, covered):
-                self.conversation.cover(summary, covered)
-            case GetReady(text, speaker_name, direction):
-                if not self._asked and (text or self.is_ready):
-                    mouth.prime(_directed(self.conversation.prompt(text, speaker_name), direction))
-            case Expect(npc, npc_name, text, speaker_name):
-                if self.is_ready:  # otherwise it reads its whole persona first
-                    line = own_line(text) if npc == self.npc.id else others_line(npc_name, text)
-                    mouth.prime(self.conversation.prompt("", speaker_name, expecting=line))
-            case Relax():
-                mouth.relax()
-            case Ask():
-                self._ask(mouth, message)
             case _:
-                self._voice(mouth, message)
+                self.conversation.revise(news.was, news.utterance)
 
     def _voice(self, mouth: Mouth, effect: Voicing) -> None:
+        turn = effect.turn
         match effect:
-            case Release(turn):
-                if (tier := self._asked.get(turn)) is not None:
+            case Release():
+                if (tier := self._asked.get(turn.id)) is not None:
                     self._tiers.took(tier, at_ms=self._now_ms())
-                mouth.release(turn)
-            case Hold(turn):
-                mouth.hold(turn)
-            case Resume(turn):
-                mouth.resume(turn)
-            case Cancel(turn, outcome=Outcome.TIMED_OUT):
-                mouth.give_up(turn)
-            case Cancel(turn):
-                mouth.cancel(turn)
-            case Fill(turn):
+                mouth.release(turn.id)
+            case Hold():
+                mouth.hold(turn.id)
+            case Resume():
+                mouth.resume(turn.id)
+            case Cancel():
+                (mouth.give_up if turn.cancelled_as is Outcome.TIMED_OUT else mouth.cancel)(turn.id)
+            case Fill():
                 if self.npc.fillers:
-                    mouth.fill(turn, self.npc.fillers[self._fillers_used % len(self.npc.fillers)])
+                    mouth.fill(turn.id, self.npc.fillers[self._fillers_used % len(self.npc.fillers)])
                     self._fillers_used += 1
             case _:
                 assert_never(effect)
 
-    def _hear(self, heard: Hear) -> None:
-        if heard.utterance.npc_id == self.npc.id:
-            self.conversation.spoke(heard.utterance)
-        else:
-            self.conversation.hear(heard.utterance, to=heard.to)
-        if heard.utterance.npc_id is not None and not self._asked:
-            # An answer has ended, and the engine reads the prompt before the next question.
-            self.conversation.fold_if_full()
-
-    def _ask(self, mouth: Mouth, asked: Ask) -> None:
-        begin = asked.begin
-        if begin.words:
-            self._asked[begin.turn] = None
-            mouth.begin(begin.turn, replace(self.conversation.prompt("", ""), words=begin.words))
-            return
-        self.is_ready = True
-        tier = self._tiers.choose(begin.text, at_ms=self._now_ms(), queued=asked.queued)
-        self._asked[begin.turn] = tier
-        prompt = self.conversation.prompt(begin.text, asked.speaker_name, unless=asked.unless)
-        mouth.begin(begin.turn, replace(_directed(prompt, asked.direction), is_brief=begin.is_brief, tier=tier))
-
-    def _on_mouth(self, event: MouthEvent) -> None:
-        if isinstance(event, Finished):
-            self._asked.pop(event.turn, None)
-        self._tell(event)
-
     def _give_up_open_turns(self, why: str) -> None:
-        for turn in tuple(self._asked):
-            self._on_mouth(Finished(self.npc.id, turn, "", "", 0, interrupted=False, at_ms=self._now_ms(), error=why))
+        asked, self._asked = self._asked, {}
+        for turn in asked:
+            self._tell(Finished(self.npc.id, turn, "", "", 0, interrupted=False, at_ms=self._now_ms(), error=why))
 
     async def _close_mouth(self) -> None:
         mouth, self._mouth = self._mouth, None
@@ -272,12 +265,6 @@ class NpcActor:
                 await mouth.close()
             except Exception as error:  # a broken engine must not prevent the restart
                 logger.warning("closing the engine of {} failed: {}", self.npc.name, error)
-
-    def _is_expendable(self, message: NpcMessage) -> bool:
-        """Return whether a message may be dropped: old speech, if the engine is not open. The log has all of it."""
-        if isinstance(message, Hear):
-            return message.utterance.npc_id != self.npc.id
-        return isinstance(message, GetReady | Expect | Relax)
 
 
 def _directed(prompt: Prompt, direction: str) -> Prompt:

@@ -22,7 +22,7 @@ from glyphoxa.domain.events import NpcsGetReady, SceneChanged, TableEvent
 from glyphoxa.domain.heard import SpeechStarted
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.npc.actor import NpcActor
-from glyphoxa.npc.table import TableState
+from glyphoxa.npc.table_state import TableState
 
 
 class Preparation:

@@ -10,9 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
 
+from glyphoxa.actors.clock import TableClock
 from glyphoxa.actors.supervisor import Mailbox
+from glyphoxa.chronicle.consent import ConsentRequest, consent_request
 from glyphoxa.domain.campaign import Scene
-from glyphoxa.domain.commands import TableCommand
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.events import NpcSilent, NpcSpeaks, NpcThinks, SceneChanged, TurnFinished
 from glyphoxa.domain.heard import (
@@ -26,9 +27,10 @@ from glyphoxa.domain.heard import (
     TurnEnded,
     Utterance,
 )
-from glyphoxa.domain.ids import NpcId, PlayerId, TurnId
-from glyphoxa.domain.turn import LookUp, Stage, TurnRecord, Unaddressed
-from glyphoxa.npc.actor import Ask, Expect, GetReady, Hear, NpcActor, NpcMessage, Relax
+from glyphoxa.domain.ids import NpcId, PlayerId, SpeakerId, TurnId
+from glyphoxa.domain.turn import LookUp, Outcome, Stage, TurnRecord, Unaddressed
+from glyphoxa.npc.actor import NpcActor
+from glyphoxa.npc.commands import MoveTo, TableCommand, TableControl, command_of
 from glyphoxa.npc.mouth import (
     FailedEarly,
     Finished,
@@ -39,12 +41,9 @@ from glyphoxa.npc.mouth import (
     SentenceRejected,
     SentenceStarted,
 )
-from glyphoxa.npc.table import SessionIds, TableState
-from glyphoxa.npc.table_control import TableControl
-from glyphoxa.npc.turn_book import Answers, PlayerTalk, TurnBook
+from glyphoxa.npc.table_state import SessionIds, TableState
 from glyphoxa.transcript.journal import FinishedTurn, Journal, SoFar
 from glyphoxa.turns.address import Addressed, exchanges
-from glyphoxa.turns.dm_controls import PausedHearing
 from glyphoxa.turns.effects import (
     AskAgain,
     Begin,
@@ -58,9 +57,10 @@ from glyphoxa.turns.effects import (
     Release,
     Resume,
 )
+from glyphoxa.turns.turn import Turn, heard_stages
 from glyphoxa.turns.turn_taking import TurnTaking
 
-# The room's messages and mailbox.
+# The room's messages.
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,45 +114,32 @@ class Obey:
 RoomMessage = EarEvent | MouthEvent | LookedUp | LookUpSlow | RoomTick | Move | Leave | Obey | End
 
 
-def room_mailbox() -> Mailbox[RoomMessage]:
-    """Create the mailbox, before the room, because ears and mouths need it."""
-    return Mailbox("room", capacity=100_000)
-
-
 class Room:
-    """The actor of the room.
+    """The actor of the room. Ears and mouths post to its mailbox."""
 
-    Args:
-        now_ms: Milliseconds since the Unix epoch.
-        call_at: Schedules a callback in milliseconds since the Unix epoch.
-    """
-
-    def __init__(  # noqa: PLR0913 - independent parts, passed once
+    def __init__(
         self,
         state: TableState,
-        mailbox: Mailbox[RoomMessage],
         *,
         turn_taking: TurnTaking,
         npcs: Mapping[NpcId, NpcActor],
         journal: Journal,
-        now_ms: Callable[[], int],
-        call_at: Callable[[int, Callable[[], None]], object],
+        clock: TableClock,
     ) -> None:
-        self.mailbox = mailbox
+        self.mailbox: Mailbox[RoomMessage] = Mailbox("room", capacity=100_000)
         self.state = state
-        self._turn_taking = turn_taking
         self.npcs = npcs
+        self.clock = clock
+        self._turn_taking = turn_taking
         self._journal = journal
         self._tell = state.events.tell
-        self.now_ms = now_ms
-        self._call_at = call_at
-        self._ids = SessionIds(state.session, opened_ms=now_ms())
-        self._book = TurnBook(state.session, state.name_of)
-        self._players = PlayerTalk(state, present=lambda: turn_taking.present, new_id=self._ids.new_utterance)
-        self._replies: dict[TurnId, ReplyKnown] = {}
-        self._answers = Answers(state.campaign, state.session, new_id=self._ids.new_utterance)
-        self._pause = PausedHearing()
-        self.control = TableControl(state, turn_taking, npcs)
+        self._ids = SessionIds(state.session, opened_ms=clock.now_ms())
+        self._unfinished: dict[PlayerId, Draft] = {}
+        """Unfinished speech, in case it never ends."""
+        self._last_speaker: dict[PlayerId, PlayerId] = {}
+        """Who spoke last at each seat."""
+        self._n_unanswered = 0
+        self.control = TableControl(state, turn_taking, npcs, self._perform)
         self._quiet = asyncio.Event()
         self._quiet.set()
 
@@ -180,7 +167,7 @@ class Room:
         if isinstance(message, MouthEvent):
             self._on_mouth(message)
             return
-        now_ms = self.now_ms()
+        now_ms = self.clock.now_ms()
         match message:
             case RoomTick():
                 self._perform(self._turn_taking.tick(at_ms=now_ms))
@@ -190,40 +177,80 @@ class Room:
             case Leave(player):
                 self._leave(player)
             case End():
-                for player in self._players.unfinished():
+                for player in tuple(self._unfinished):
                     self._leave(player)
                 self._perform(self._turn_taking.hush_all())
-            case Obey():
-                self._obey(message, now_ms)
+            case Obey(command, answer):
+                self._obey(command, answer)
             case LookedUp(npc, look_up):
-                self._book.looked_up(npc, look_up)
+                for turn in [turn for turn in self._turn_taking.turns.to(npc) if turn.begun][-1:]:
+                    turn.looked_up += (look_up,)
             case LookUpSlow(npc):
                 self._perform(self._turn_taking.lookup_is_slow(npc, at_ms=now_ms))
             case _:
-                if self._pause.hears(message, is_paused=self.control.controls.is_paused):
+                if self._hears(message):
                     self._on_ear(message, now_ms)
 
+    # -- players
+
+    def _hears(self, event: EarEvent) -> bool:
+        """Return whether the table takes this event.
+
+        In a pause it hears whoever speaks to the end, so that nothing said before is lost, and takes typed lines that
+        were already sent.
+        """
+        if not self.control.controls.is_paused:
+            return True
+        speaks = self._turn_taking.turns.floor.is_speaking
+        match event:
+            case SpeechStarted():
+                return False
+            case EagerTurn(draft) | TurnEnded(draft):
+                return draft.typed or speaks(draft.player)
+            case _:
+                return speaks(event.player)
+
     def _on_ear(self, event: EarEvent, at_ms: int) -> None:
+        if isinstance(event, TurnEnded):
+            event = replace(event, draft=self._with_id(event.draft))
         if not isinstance(event, SpeechPaused):
-            self._players.follow(event)
+            self._follow(event)
             self._tell(event)
         effects = self._turn_taking.on_ear(event, at_ms=at_ms)
         self._perform(effects)
         if isinstance(event, NothingSaid) and event.noise is not None:
-            noise = Addressed(None, "noise", Unaddressed.NOISE, is_apart=True)
-            self._keep_said(event.noise, noise, is_part=False)
+            self._keep_said(event.noise, Addressed(None, "noise", Unaddressed.NOISE, is_apart=True))
         for effect in effects:
-            if isinstance(effect, Keep) and (command := effect.addressed.command) is not None:
-                self._obey(Obey(command, lambda _: None), at_ms)
+            if isinstance(effect, Keep) and (spoken := effect.addressed.command) is not None:
+                command = command_of(spoken, self.state.campaign)
+                assert not isinstance(command, MoveTo)  # noqa: S101 - nobody gives it aloud
+                self._obey(command)
 
-    def _obey(self, order: Obey, at_ms: int) -> None:
+    def _follow(self, event: EarEvent) -> None:
+        """Track unfinished speech."""
+        match event:
+            case PartialHeard(player, heard, at_ms):
+                began_ms = self._unfinished[player].began_ms if player in self._unfinished else at_ms
+                self._unfinished[player] = Draft(player, heard, began_ms, at_ms)
+            case EagerTurn(draft):
+                self._unfinished[draft.player] = draft
+            case TurnEnded(draft):
+                self._unfinished.pop(draft.player, None)
+            case NothingSaid(player):
+                self._unfinished.pop(player, None)
+            case _:
+                pass
+
+    def _with_id(self, draft: Draft) -> Draft:
+        return draft if draft.utterance is not None else replace(draft, utterance=self._ids.new_utterance())
+
+    def _obey(self, command: TableCommand, answer: Callable[[str | InvalidInput], None] = lambda _: None) -> None:
         try:
-            done, effects = self.control.obey(order.command, at_ms=at_ms)
+            done = self.control.obey(command, at_ms=self.clock.now_ms())
         except InvalidInput as error:
-            order.answer(error)
+            answer(error)
             return
-        self._perform(effects)
-        order.answer(done)
+        answer(done)
 
     # -- effects
 
@@ -232,73 +259,65 @@ class Room:
             self._perform_one(effect)
 
     def _perform_one(self, effect: Effect) -> None:
-        now_ms = self.now_ms()
+        now_ms = self.clock.now_ms()
         match effect:
             case Prime(npc, player, text):
-                asker = self.state.name_of(self.state.speaker_of(player, text))
                 self._relax_all_but(npc)
-                self._tell_npc(npc, GetReady(text, asker, self._direction(npc)))
-            case Begin(turn, npc, player, text, n_kept):
-                self._book.begun(turn, npc, at_ms=now_ms)
-                self._relax_all_but(npc)
-                unless = self._players.newest_kept(player, n_kept)
-                asker = self.state.name_of(self.state.speaker_of(player, text))
-                asked = Ask(effect, asker, unless, self._turn_taking.n_waiting, self._direction(npc))
-                self._tell_npc(npc, asked)
-            case Commit(turn, npc, draft, at_ms=at_ms):
-                self._book.committed(effect, utterance=self._players.last_kept(draft.player))
-                self._tell(NpcThinks(npc, self.npcs[npc].npc.name, turn, draft.player, at_ms))
-                if turn in self._replies:
-                    self._expect(self._replies[turn])
-            case Release(turn, npc):
-                self._tell_npc(npc, effect)
-                self._book.released(turn, at_ms=now_ms)
-            case Fill(npc=npc):
-                self._tell_npc(npc, effect)
-            case Hold(turn, npc, voice_ms):
-                self._tell_npc(npc, effect)
-                self._book.marked(Marked(npc, turn, Stage.BARGE_IN, voice_ms))
-            case Resume(turn, npc):
-                self._tell_npc(npc, effect)
-                self._book.resumed(turn)
-            case Cancel():
-                self._cancel(effect, now_ms)
-            case Keep(draft, addressed, is_between):
-                utterance = self._keep_said(draft, addressed, is_part=not is_between)
+                self.npcs[npc].get_ready(text, self._asker(player, text), self.control.controls.direction(npc))
+            case Begin(turn):
+                turn.mark(Stage.ADDRESSED, at_ms=now_ms)
+                self._relax_all_but(turn.npc)
+                self.npcs[turn.npc].ask(
+                    turn,
+                    self._asker(turn.player, turn.question.text),
+                    queued=self._turn_taking.n_waiting,
+                    direction=self.control.controls.direction(turn.npc),
+                )
+            case Commit(turn):
+                name = self.npcs[turn.npc].npc.name
+                self._tell(NpcThinks(turn.npc, name, turn.id, turn.draft.player, turn.committed_ms))
+                if turn.reply:
+                    self._expect(turn)
+            case Hold(turn, voice_ms):
+                self.npcs[turn.npc].perform(effect)
+                turn.mark(Stage.BARGE_IN, at_ms=voice_ms)
+            case Resume(turn):
+                self.npcs[turn.npc].perform(effect)
+                turn.resume()
+            case Release(turn) | Fill(turn):
+                self.npcs[turn.npc].perform(effect)
+            case Cancel(turn):
+                if turn.begun:
+                    self.npcs[turn.npc].perform(effect)
+                elif turn.cancelled_as is not None:
+                    nothing = Finished(turn.npc, turn.id, "", "", 0, interrupted=False, at_ms=now_ms)
+                    self._finish(self._answered(turn, nothing))
+            case Keep(draft, addressed):
+                self._keep_said(draft, addressed)
                 if addressed.npc is None:
-                    self._finish(self._book.not_addressed(draft, addressed, utterance=utterance.id))
+                    self._n_unanswered += 1
+                    number = TurnId(f"u{self._n_unanswered:04d}")
+                    record = self._record(number, draft, addressed, Outcome.NOT_ADDRESSED)
+                    self._finish(replace(record, unaddressed=addressed.unaddressed))
             case AskAgain(at_ms):
-                self._call_at(at_ms, lambda: self.mailbox.post(RoomTick()))
+                self.clock.call_at(at_ms, lambda: self.mailbox.post(RoomTick()))
             case _:
                 assert_never(effect)
 
-    def _cancel(self, effect: Cancel, at_ms: int) -> None:
-        if effect.begun:
-            self._tell_npc(effect.npc, effect)
-            if effect.outcome is None:
-                self._book.dropped(effect.turn)
-        elif effect.outcome is not None:
-            nothing = Finished(effect.npc, effect.turn, "", "", 0, interrupted=False, at_ms=at_ms)
-            if (record := self._book.finished(nothing, effect.outcome)) is not None:
-                self._finish(record)
+    def _asker(self, player: PlayerId, text: str) -> str:
+        return self.state.name_of(self.state.speaker_of(player, text))
 
     def _relax_all_but(self, npc: NpcId) -> None:
         for other in self._others(npc):
-            self._tell_npc(other, Relax())
+            self.npcs[other].relax()
 
     def _prime_all(self, *npcs: NpcId) -> None:
         """Prime engines without a question, the first ones first."""
         for npc in npcs:
-            self._tell_npc(npc, GetReady("", self.state.likely_speaker()))
+            self.npcs[npc].get_ready("", self.state.likely_speaker())
 
     def _others(self, npc: NpcId) -> list[NpcId]:
         return [other for other in self._turn_taking.present if other != npc]
-
-    def _direction(self, npc: NpcId) -> str:
-        return self.control.controls.direction(npc)
-
-    def _tell_npc(self, npc: NpcId, message: NpcMessage) -> None:
-        self.npcs[npc].mailbox.post(message)
 
     def unwritten(self) -> list[Utterance]:
         """Remove and return players' words that the journal does not have, including unfinished speech.
@@ -309,79 +328,110 @@ class Room:
         for message in self.mailbox.take_all():
             match message:
                 case SpeechStarted() | PartialHeard() | EagerTurn() | TurnEnded() | NothingSaid():
-                    self._players.follow(message)
+                    self._follow(message)
                     drafts += [message.draft] if isinstance(message, TurnEnded) else []
-        broken_off = [self._players.break_off(player) for player in self._players.unfinished()]
-        whole = (draft for draft in (*drafts, *broken_off) if draft is not None)
-        return [_as_meant(self._players.utterance(draft), self._meant(draft)) for draft in whole]
+        drafts += self._unfinished.values()
+        self._unfinished.clear()
+        return [_as_meant(self._utterance(draft), self._meant(draft)) for draft in drafts]
 
     def _meant(self, draft: Draft) -> Addressed:
         return self._turn_taking.questions.decide(draft.player, draft.text, at_ms=draft.speech_end_ms)
 
-    def _keep_said(self, draft: Draft, addressed: Addressed, *, is_part: bool) -> Utterance:
-        utterance = _as_meant(self._players.keep(draft, is_part=is_part), addressed)
+    def _keep_said(self, draft: Draft, addressed: Addressed) -> None:
+        utterance = _as_meant(self._utterance(draft), addressed)
+        self._last_speaker[draft.player] = PlayerId(utterance.speaker_id)
         self._journal.post(utterance)
         for npc in self._turn_taking.present:
             if npc in utterance.witnesses:
                 to = addressed.npc
-                other = self.npcs[to].npc.name if to is not None and to != npc else ""
-                self._tell_npc(npc, Hear(utterance, other))
-        return utterance
+                self.npcs[npc].hear(utterance, to=self.npcs[to].npc.name if to is not None and to != npc else "")
+
+    def _utterance(self, draft: Draft) -> Utterance:
+        speaker = self.state.speaker_of(draft.player, draft.text)
+        if consent_request(draft.text) not in (None, ConsentRequest.LINE):  # about the words before
+            speaker = self._last_speaker.get(draft.player, speaker)
+        return Utterance(
+            id=draft.utterance or self._ids.new_utterance(),
+            campaign_id=self.state.campaign.id,
+            session_id=self.state.session,
+            speaker_id=SpeakerId(speaker),
+            speaker_name=self.state.name_of(speaker),
+            seat=draft.player,
+            text=draft.heard.text,
+            raw_text=draft.heard.raw_text,
+            at_ms=draft.began_ms,
+            duration_ms=max(0, draft.speech_end_ms - draft.began_ms),
+            witnesses=frozenset(self._turn_taking.present),
+            corrections=draft.heard.corrections,
+            words=draft.heard.words,
+            typed=draft.typed,
+        )
 
     def _leave(self, player: PlayerId) -> None:
-        self._pause.left(player)
-        draft = self._players.break_off(player)
+        draft = self._unfinished.pop(player, None)
         if draft is not None:
-            self._keep_said(draft, replace(self._meant(draft), npc=None), is_part=False)
-        nothing_more = NothingSaid(player, self.now_ms())
+            self._keep_said(draft, replace(self._meant(draft), npc=None))
+        nothing_more = NothingSaid(player, self.clock.now_ms())
         self._tell(nothing_more)
         self._perform(self._turn_taking.on_ear(nothing_more, at_ms=nothing_more.at_ms))
 
     # -- engines
 
     def _on_mouth(self, event: MouthEvent) -> None:
+        if isinstance(event, Finished):
+            self._on_finished(event)
+            return
+        turn = self._turn_taking.turns.get(event.turn)
+        if turn is None:
+            return  # a speculation that was dropped
         match event:
-            case Marked():
-                self._book.marked(event)
-                if event.stage is Stage.FIRST_TOKEN:
-                    self._turn_taking.on_first_word(event.turn, at_ms=event.at_ms)
-                elif event.stage is Stage.FIRST_AUDIO:
-                    self._turn_taking.on_first_audio(event.turn)
-                    self._perform(self._turn_taking.tick(at_ms=self.now_ms()))  # somebody may already talk over it
-                    if self._book.at_first_audio(event.turn) is not None:
-                        audience = frozenset({*self._turn_taking.present, event.npc})
-                        self._answers.begins(event.turn, audience=audience, at_ms=event.at_ms)
-            case Injected():
-                self._book.injected(event)
-            case SentenceRejected():
-                self._book.sentence_rejected(event)
-            case SentenceStarted(npc, turn, text, at_ms):
-                meant = self._replies[turn].text if turn in self._replies else ""
-                if (so_far := self._answers.continues(event, meant=meant)) is not None:
-                    self._journal.post(SoFar(so_far))
-                self._tell(NpcSpeaks(npc, self.npcs[npc].npc.name, turn, text, at_ms))
-            case ReplyKnown():
-                self._replies[event.turn] = event
-                if self._book.is_committed(event.turn):
-                    self._expect(event)
+            case Marked(stage=stage, at_ms=at_ms):
+                self._turn_taking.on_stage(turn, stage, at_ms=at_ms)
+                if stage is Stage.FIRST_AUDIO:
+                    turn.audience = turn.audience or frozenset({*self._turn_taking.present, turn.npc})
+                    # Somebody may already talk over it.
+                    self._perform(self._turn_taking.tick(at_ms=self.clock.now_ms()))
+            case Injected(prompt=prompt, tier=tier):
+                turn.prompt, turn.tier = prompt, tier
+            case SentenceRejected(unsaid=unsaid):
+                turn.unsaid += (unsaid,)
+            case SentenceStarted(npc, _, text, at_ms):
+                so_far = " ".join(turn.pieces)
+                turn.pieces.append(text)
+                if so_far and turn.audience is not None:
+                    meant = max(turn.reply, " ".join(turn.pieces), key=len)
+                    self._journal.post(SoFar(self._reply(turn, so_far, meant, at_ms - turn.stages[Stage.FIRST_AUDIO])))
+                self._tell(NpcSpeaks(npc, self.npcs[npc].npc.name, turn.id, text, at_ms))
+            case ReplyKnown(text=text):
+                turn.reply = text
+                if turn.addressed is not None:
+                    self._expect(turn)
             case FailedEarly():
-                self._turn_taking.on_failed_early(event.turn)
-            case Finished():
-                self._replies.pop(event.turn, None)
-                self._on_finished(event)
+                turn.has_failed = True
             case _:
                 assert_never(event)
 
     def _on_finished(self, event: Finished) -> None:
-        was_heard = self._book.at_first_audio(event.turn) is not None
-        event, said = self._answers.ends(event)
-        cancelled_as, effects = self._turn_taking.on_finished(event.turn, at_ms=event.at_ms, heard=event.heard)
-        record = self._book.finished(event, cancelled_as, reply=said.id if said is not None else None)
+        self.npcs[event.npc].finished(event.turn)
+        turn = self._turn_taking.turns.get(event.turn)
+        said: Utterance | None = None
+        if turn is not None and turn.audience is not None:
+            if not event.heard and len(turn.pieces) > 1:
+                # A crashed engine cannot report its progress. Then all but the last piece counts as heard.
+                reply = event.reply or " ".join(turn.pieces)
+                event = replace(event, heard=" ".join(turn.pieces[:-1]), reply=reply)
+            if event.heard:
+                said = self._reply(turn, event.heard, event.reply, event.audio_ms)
+        effects = self._turn_taking.on_finished(event.turn, at_ms=event.at_ms, heard=event.heard)
+        was_heard = turn is not None and turn.audience is not None
         if was_heard:
             self._tell(NpcSilent(event.npc, event.turn, event.at_ms))
         if said is not None:
-            self._npc_spoke(event.npc, said)
-        if record is not None:
+            self._journal.post(said)
+            for witness in said.witnesses:
+                self.npcs[witness].hear(said)
+        if turn is not None and turn.addressed is not None:
+            record = self._answered(turn, event)
             self._finish(record)
             self.control.finished(record, was_heard=was_heard)
         self._perform(effects)
@@ -389,30 +439,89 @@ class Room:
             # The NPC that spoke first is the most likely to be addressed again.
             self._prime_all(event.npc, *self._others(event.npc))
 
-    def _npc_spoke(self, npc: NpcId, utterance: Utterance) -> None:
-        self._journal.post(utterance)
-        self._players.npc_said(utterance)
-        for witness in utterance.witnesses:
-            self._tell_npc(witness, Hear(utterance))
+    def _reply(self, turn: Turn, heard: str, meant: str, duration_ms: int) -> Utterance:
+        """Return what was heard of an answer as an utterance. All versions of it have one id."""
+        turn.reply_id = turn.reply_id or self._ids.new_utterance()
+        npc = self.npcs[turn.npc].npc
+        return Utterance(
+            id=turn.reply_id,
+            campaign_id=self.state.campaign.id,
+            session_id=self.state.session,
+            speaker_id=SpeakerId(npc.id),
+            speaker_name=npc.name,
+            text=heard,
+            raw_text=meant,
+            at_ms=turn.stages[Stage.FIRST_AUDIO],
+            duration_ms=max(0, duration_ms),
+            npc_id=npc.id,
+            witnesses=turn.audience or frozenset(),
+        )
 
     # -- scene
 
     def _move(self, scene: Scene) -> None:
         self._perform(self._turn_taking.move(scene.npcs))
-        self._tell(SceneChanged(scene, self.now_ms()))
+        self._tell(SceneChanged(scene, self.clock.now_ms()))
         self._prime_all(*self._turn_taking.present)
 
-    def _expect(self, reply: ReplyKnown) -> None:
+    def _expect(self, turn: Turn) -> None:
         """Prime the engines with an answer while it plays, first the one that gives it."""
-        speaker, asker = self.npcs[reply.npc].npc, self.state.likely_speaker()
-        for npc in (reply.npc, *self._others(reply.npc)):
-            self._tell_npc(npc, Expect(reply.npc, speaker.name, reply.text, asker))
-        self._perform(self._turn_taking.on_reply_known(reply.turn, reply.text, at_ms=self.now_ms()))
+        speaker, asker = self.npcs[turn.npc].npc, self.state.likely_speaker()
+        for npc in (turn.npc, *self._others(turn.npc)):
+            self.npcs[npc].expect(speaker, turn.reply, asker)
+        self._perform(self._turn_taking.on_reply_known(turn, at_ms=self.clock.now_ms()))
+
+    # -- records
+
+    def _record(self, turn: TurnId, draft: Draft, addressed: Addressed, outcome: Outcome) -> TurnRecord:
+        """Return the record of a turn as far as its question is concerned."""
+        return TurnRecord(
+            id=turn,
+            session_id=self.state.session,
+            speaker_id=SpeakerId(draft.player),
+            speaker_name=self.state.name_of(draft.player),
+            raw_text=draft.heard.raw_text,
+            text=draft.text,
+            npc_id=None,
+            address_reason=addressed.reason,
+            outcome=outcome,
+            stages=heard_stages(draft),
+            utterance_id=draft.utterance,
+        )
+
+    def _answered(self, turn: Turn, event: Finished) -> TurnRecord:
+        """Return the record of a committed turn that has ended."""
+        assert turn.addressed is not None  # noqa: S101 - it is committed
+        if Stage.FIRST_AUDIO in turn.stages:
+            turn.stages[Stage.AUDIO_END] = turn.stages.get(Stage.SILENCED, event.at_ms)
+        tier = turn.tier
+        return replace(
+            self._record(turn.id, turn.draft, turn.addressed, turn.cancelled_as or _outcome(event)),
+            npc_id=turn.npc,
+            reply=event.reply,
+            reply_heard=event.heard,
+            prompt=turn.prompt,
+            stages=turn.stages,
+            error=event.error,
+            looked_up=turn.looked_up,
+            unsaid=turn.unsaid,
+            reply_id=turn.reply_id if event.heard else None,
+            tier=tier.tier if tier is not None else "",
+            tier_reason=tier.reason if tier is not None else "",
+        )
 
     def _finish(self, record: TurnRecord) -> None:
         logged = replace(record, id=self._ids.logged(record.id))
         self._journal.post(FinishedTurn(self.state.campaign.id, logged))
         self._tell(TurnFinished(record))
+
+
+def _outcome(event: Finished) -> Outcome:
+    if event.withheld:
+        return Outcome.WITHHELD
+    if event.error:
+        return Outcome.FAILED if not event.heard else Outcome.ANSWERED
+    return Outcome.INTERRUPTED if event.interrupted else Outcome.ANSWERED
 
 
 def _as_meant(utterance: Utterance, addressed: Addressed) -> Utterance:

@@ -7,7 +7,7 @@ the end. Ears post to the room's mailbox, typed text enters through `say`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,7 +18,6 @@ from loguru import logger
 from glyphoxa.actors.deadline import STEP_MS, ClosingStack, done_within, within
 from glyphoxa.actors.supervisor import Supervisor
 from glyphoxa.domain.campaign import Campaign, Player, Scene
-from glyphoxa.domain.commands import MoveTo, SessionCommand
 from glyphoxa.domain.errors import InvalidInput, counted
 from glyphoxa.domain.events import (
     Degraded,
@@ -32,12 +31,14 @@ from glyphoxa.domain.ids import CampaignId, LineId, PlayerId, SceneId, SessionId
 from glyphoxa.domain.session_state import DM_VIEW
 from glyphoxa.names.table_names import TableNames
 from glyphoxa.npc.actor import NpcActor
-from glyphoxa.npc.dm_channel import CommandInbox, Revisions, StoredControls, follow_commands
+from glyphoxa.npc.commands import CommandInbox, MoveTo, SessionCommand, StoredControls, follow_commands
 from glyphoxa.npc.readiness import Preparation
 from glyphoxa.npc.reviser import Reviser
+from glyphoxa.npc.revisions import Revisions
 from glyphoxa.npc.room import End, Leave, Move, Obey, Room
 from glyphoxa.npc.session_state import SessionStateKeeper
-from glyphoxa.npc.table import AudioSink, Covered, Ear, EarListener, Seat, TableState, TypedLines
+from glyphoxa.npc.table import AudioSink, Ear, EarListener, Seat
+from glyphoxa.npc.table_state import Covered, TableState, TypedLines
 from glyphoxa.prompt.gather import HotContexts
 from glyphoxa.prompt.identity import beginning_of
 from glyphoxa.transcript.journal import Journal
@@ -103,14 +104,12 @@ class DmChannels:
     Attributes:
         decisions: Yields whenever the DM may have made a decision on the transcript.
         decided: Returns all decisions of a session, in the order of its utterances, as they are now.
-        read: Resolves the names in a command; raises `InvalidInput`.
         refresh: Rereads the transcript that recall holds in memory.
     """
 
     commands: CommandInbox
     decisions: Callable[[], AsyncGenerator[object, None]]
     decided: Callable[[CampaignId, SessionId], Awaitable[Sequence[Decided]]]
-    read: Callable[[Mapping[str, object]], SessionCommand]
     refresh: Callable[[], Awaitable[object]]
 
 
@@ -155,7 +154,9 @@ class TableSession:
         self._events = room.state.events
         wait_until_quiet = room.wait_until_quiet
         self.revisions = Revisions(self._journal.recent, room.npcs, room.state, wait_until_quiet=wait_until_quiet)
-        self._preparation = Preparation(room.npcs, room.state, wait_until_quiet=wait_until_quiet, now_ms=room.now_ms)
+        self._preparation = Preparation(
+            room.npcs, room.state, wait_until_quiet=wait_until_quiet, now_ms=room.clock.now_ms
+        )
         self._seats = TableSeats(
             room.state,
             open_ear=lambda player: open_ear(player, room.mailbox.post),
@@ -222,7 +223,7 @@ class TableSession:
             return None
         kept = StoredControls(self.campaign.id, self.session, self._dm.commands)
         control = self.room.control
-        control.restore(await kept.before(control.controls.npcs))
+        control.restore(await kept.before(self.room.npcs.keys()))
         control.on_change(kept.on_changed)
         return kept
 
@@ -233,8 +234,7 @@ class TableSession:
             return told
 
         self.supervisor.start("talk", partial(self.revisions.follow, dm.decisions, dm.decided, refresh=dm.refresh))
-        commands = partial(follow_commands, self.state, dm.commands, read=dm.read, obey=obey)
-        self.supervisor.start("the DM's commands", commands)
+        self.supervisor.start("the DM's commands", partial(follow_commands, self.state, dm.commands, obey=obey))
         self.supervisor.start("the DM's controls", controls.run)
 
     # -- state
@@ -297,7 +297,7 @@ class TableSession:
         utterance = id_of_line(self.session, player, line) if line is not None else None
         if utterance is not None and (known := self._typed.take(utterance)) != "new":
             return known != "kept"
-        at_ms = self.room.now_ms()
+        at_ms = self.room.clock.now_ms()
         corrected = self.names.correct(text)
         heard = Heard(corrected.text, text, tuple(corrected.corrections), at_ms, at_ms)
         draft = Draft(player, heard, at_ms, at_ms, typed=True, utterance=utterance)
@@ -337,7 +337,7 @@ class TableSession:
     def _alarm(self, what: str, trouble: Trouble, group: str) -> None:
         logger.warning("{}", what)
         npc = self._npc_of(group)
-        self._events.tell(Degraded(what, self.room.now_ms(), trouble, npc.npc.id if npc is not None else None))
+        self._events.tell(Degraded(what, self.room.clock.now_ms(), trouble, npc.npc.id if npc is not None else None))
 
     def _npc_of(self, group: str) -> NpcActor | None:
         return next((npc for npc in self.room.npcs.values() if _group_of(npc) == group), None)
@@ -387,7 +387,7 @@ async def end_when_deserted(session: TableSession, *, after_minutes: int) -> Non
     """End a session after nobody has sat at its table for this long."""
     await wait_until_deserted(lambda: session.state.is_empty, for_ms=after_minutes * 60_000)
     logger.info("the session ends, because nobody sat at the table for {} minutes", after_minutes)
-    session.state.events.tell(SessionEnds(session.room.now_ms()))
+    session.state.events.tell(SessionEnds(session.room.clock.now_ms()))
 
 
 async def wait_until_deserted(is_empty: Callable[[], bool], *, for_ms: int) -> None:

@@ -23,7 +23,6 @@ from glyphoxa.domain.events import SceneChanged, TableEvent, UtteranceKept, Utte
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.session_state import DM_VIEW, SummarySentence, View
-from glyphoxa.npc.actor import Cover
 from glyphoxa.prompt.conversation import RollingSummary
 from glyphoxa.transcript.ports import SessionStates
 
@@ -60,7 +59,7 @@ class SessionStateKeeper:
     Args:
         views: The DM's view and those of all NPCs.
         selection: Replaces a summariser that is late or fails.
-        tell: Gives an NPC a new summary.
+        tell: Gives an NPC a new summary, and the lines that it covers since the last one.
         stored: None without long-term memory.
         summarisers: Those of views that have a model. Lines of the others are selected, unless a model has summarised
             the same lines.
@@ -71,7 +70,7 @@ class SessionStateKeeper:
         views: Mapping[View, RollingSummary],
         selection: LineSelection,
         *,
-        tell: Callable[[NpcId, Cover], None],
+        tell: Callable[[NpcId, Sequence[SummarySentence], Sequence[UtteranceId]], None],
         stored: StoredSession | None = None,
         summarisers: Mapping[View, Summariser] | None = None,
     ) -> None:
@@ -182,7 +181,7 @@ class SessionStateKeeper:
         rolling.cover(await asyncio.to_thread(self._summary, view, rolling.summary, sentences, said), said)
         self._look()
         if view != DM_VIEW:
-            self._tell(NpcId(view), Cover(rolling.summary, tuple(each.id for each in said)))
+            self._tell(NpcId(view), rolling.summary, ids)
 
     def _summary(
         self,

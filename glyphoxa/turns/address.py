@@ -24,7 +24,6 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 from operator import attrgetter
 
-from glyphoxa.domain.commands import TableCommand
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import NpcId, PlayerId
 from glyphoxa.domain.turn import Unaddressed
@@ -59,7 +58,7 @@ class Addressed:
         second: A second NPC that was called and may react to the answer.
         player: The other player they are meant for.
         is_apart: No NPC hears them, because it is certain that they are not said in the story.
-        command: The DM's command in them.
+        command: The DM's command in them, as `glyphoxa.npc.commands` reads it.
     """
 
     npc: NpcId | None
@@ -68,7 +67,7 @@ class Addressed:
     second: NpcId | None = None
     player: PlayerId | None = None
     is_apart: bool = False
-    command: TableCommand | None = None
+    command: Mapping[str, object] | None = None
 
     @property
     def is_aside(self) -> bool:

@@ -18,7 +18,7 @@ Fairness:
 - An NPC answers questions in the order in which they were asked. NPCs of equal priority get the floor in the order in
   which their turns ended. A speaker who continues a question moves to the end of the queue. A speaker without an open
   turn waits for at most one answer to each other player, and a few more if priorities differ
-  (`glyphoxa.turns.effects`).
+  (`glyphoxa.turns.floor`).
 - Conversation among NPCs never delays a player.
 - Time spent waiting for other answers does not count: `hold_ms` and `reply_deadline_ms` pause meanwhile.
 """
@@ -41,11 +41,13 @@ from glyphoxa.domain.heard import (
     TurnEnded,
 )
 from glyphoxa.domain.ids import NpcId, PlayerId, TurnId
-from glyphoxa.domain.turn import Outcome, Unaddressed
+from glyphoxa.domain.turn import Outcome, Stage, Unaddressed
 from glyphoxa.turns.address import Addressed
 from glyphoxa.turns.barge_in import BargeIn, BargeInAction, cuts_off, encourages
 from glyphoxa.turns.effects import AskAgain, Commit, Effect, Fill, Hold, Keep, Prime, Release, Resume
-from glyphoxa.turns.turn import OpenTurns, Overdue, Patience, Phase, Questions, SpokenQuestion, Turn, same_words
+from glyphoxa.turns.floor import OpenTurns, Overdue, Patience
+from glyphoxa.turns.questions import Questions
+from glyphoxa.turns.turn import Phase, QuestionPart, SpokenQuestion, Turn, same_words
 
 # Conversation among NPCs.
 #
@@ -94,7 +96,7 @@ class FollowUps:
             if self.turns.to(addressed.npc):
                 return effects, None
             prepared = self._open(turn, addressed.npc, heard, at_ms)
-        prepared.draft = _draft(turn.npc, heard, at_ms)
+        prepared.draft, prepared.question = _asked(turn, heard, at_ms)
         return effects, (prepared, addressed)
 
     def call_off(self) -> list[Effect]:
@@ -116,16 +118,17 @@ class FollowUps:
         return Addressed(npc, f"{name} called {self.questions.names[npc]}") if npc is not None else None
 
     def _open(self, turn: Turn, npc: NpcId, words: str, at_ms: int) -> Turn:
-        opened = self.turns.open(npc, _draft(turn.npc, words, at_ms), SpokenQuestion((words,)))
+        opened = self.turns.open(npc, *_asked(turn, words, at_ms))
         opened.answers = turn.npc
         opened.reacts_to = turn.id if turn.second is not None else None
         opened.n_in_a_row = turn.n_in_a_row + 1
         return opened
 
 
-def _draft(npc: NpcId, words: str, at_ms: int) -> Draft:
-    """Return a draft with the answered NPC in the player's place."""
-    return Draft(PlayerId(npc), Heard(words, words, (), at_ms, at_ms), at_ms, at_ms)
+def _asked(turn: Turn, words: str, at_ms: int) -> tuple[Draft, SpokenQuestion]:
+    """Return an answer's words as a draft with the NPC in the player's place, and as a question."""
+    draft = Draft(PlayerId(turn.npc), Heard(words, words, (), at_ms, at_ms), at_ms, at_ms, utterance=turn.reply_id)
+    return draft, SpokenQuestion((QuestionPart(words, turn.reply_id),))
 
 
 # Applies decisions of `glyphoxa.turns.barge_in` to the turn that is heard.
@@ -161,9 +164,9 @@ class Interruptions:
             return []
         match self.barge_in.step(at_ms=at_ms):
             case BargeInAction.HOLD:
-                return [Hold(heard.id, heard.npc, self.barge_in.voice_ms)]
+                return [Hold(heard, self.barge_in.voice_ms)]
             case BargeInAction.RESUME:
-                return [Resume(heard.id, heard.npc)]
+                return [Resume(heard)]
             case BargeInAction.CUT:
                 return self._cut(heard, at_ms)
             case None:
@@ -232,7 +235,7 @@ class TurnTaking:
             draft: The NPC's words. Their speaker has no seat at the table.
         """
         effects = self.turns.hush(turn for turn in self.turns.to(npc) if turn.begun and not turn.words)
-        turn = self.turns.open(npc, draft, SpokenQuestion((draft.text,)), words=draft.text)
+        turn = self.turns.open(npc, draft, SpokenQuestion((QuestionPart(draft.text),)), words=draft.text)
         return self._then([*effects, *self._commit(turn, draft, addressed, at_ms)], at_ms)
 
     def on_ear(self, event: EarEvent, *, at_ms: int) -> list[Effect]:
@@ -257,41 +260,27 @@ class TurnTaking:
             case _:
                 assert_never(event)
 
-    def on_first_word(self, turn_id: TurnId, *, at_ms: int) -> None:
-        """Note that the model began to answer: sound will follow soon."""
-        if (turn := self.turns.get(turn_id)) is not None:
-            turn.first_word_ms = at_ms
-
-    def on_failed_early(self, turn_id: TurnId) -> None:
-        """Note that there is no answer. If the player is still speaking, the NPC tries once more at the end."""
-        if (turn := self.turns.get(turn_id)) is not None:
-            turn.has_failed = True
-
-    def on_first_audio(self, turn_id: TurnId) -> None:
-        turn = self.turns.get(turn_id)
-        if turn is not None and turn.phase is Phase.RELEASED:
+    def on_stage(self, turn: Turn, stage: Stage, *, at_ms: int) -> None:
+        """Note that the engine of an open turn reached a stage."""
+        turn.mark(stage, at_ms=at_ms)
+        if stage is Stage.FIRST_TOKEN:
+            turn.first_word_ms = at_ms  # sound will follow soon
+        elif stage is Stage.FIRST_AUDIO and turn.phase is Phase.RELEASED:
             turn.phase = Phase.HEARD
 
-    def on_reply_known(self, turn_id: TurnId, reply: str, *, at_ms: int) -> list[Effect]:
+    def on_reply_known(self, turn: Turn, *, at_ms: int) -> list[Effect]:
         """Take the complete text of a committed turn's answer, which still plays."""
-        turn = self.turns.get(turn_id)
-        if turn is None:
-            return []
-        turn.asks = reply.rstrip().endswith("?")
-        return self.follow_ups.prepare(turn, reply, at_ms=at_ms)
+        return self.follow_ups.prepare(turn, turn.reply, at_ms=at_ms)
 
-    def on_finished(self, turn_id: TurnId, *, at_ms: int, heard: str = "") -> tuple[Outcome | None, list[Effect]]:
+    def on_finished(self, turn_id: TurnId, *, at_ms: int, heard: str = "") -> list[Effect]:
         """Close a turn whose engine has finished.
 
         Args:
             heard: The part of the answer that was heard.
-
-        Returns:
-            The outcome decided at cancellation (None if not cancelled), and the effects.
         """
         turn = self.turns.close(turn_id)
         if turn is None:
-            return None, []
+            return []
         if self.turns.floor.holder == turn_id:
             self.turns.moved_ms = at_ms
         self.turns.floor.give_up(turn_id, at_ms=at_ms, was_heard=turn.phase is Phase.HEARD)
@@ -304,7 +293,7 @@ class TurnTaking:
             begin.append(self.turns.begin(queued))
             self.turns.queue_up(queued)
         effects = [*begin, *self._follow(turn, heard, at_ms), *self._release(at_ms)]
-        return turn.cancelled_as, self._then(effects, at_ms)
+        return self._then(effects, at_ms)
 
     def _follow(self, turn: Turn, heard: str, at_ms: int) -> list[Effect]:
         effects, following = self.follow_ups.after(turn, heard, at_ms=at_ms)
@@ -336,7 +325,7 @@ class TurnTaking:
                     effects.append(self.turns.cancel(turn, Outcome.TIMED_OUT))
                 case Overdue.FILL:
                     turn.filled = True
-                    effects.append(Fill(turn.id, turn.npc))
+                    effects.append(Fill(turn))
         return self._then([*effects, *self._release(at_ms)], at_ms)
 
     def _due_ms(self, turn: Turn) -> int | None:
@@ -375,7 +364,7 @@ class TurnTaking:
 
     def _on_partial(self, player: PlayerId, text: str, at_ms: int) -> list[Effect]:
         effects = self.interruptions.by_words(player, text, at_ms=at_ms, is_whole=False)
-        addressed, question = self.questions.meant(player, text, at_ms=at_ms)
+        addressed, question = self.questions.meant(player, QuestionPart(text), at_ms=at_ms)
         npc = addressed.npc
         if npc is not None and not any(turn.npc == npc for turn in self.turns):
             effects.append(Prime(npc, player, question.text))
@@ -397,7 +386,7 @@ class TurnTaking:
         effects += self._merge(player)  # if the detector missed the start of speech
         addressed, question = self._meant(draft, at_ms)
         is_between = addressed.is_aside and self.questions.has_carried(player)
-        effects.append(Keep(draft, addressed, is_between))
+        effects.append(Keep(draft, addressed))
         if addressed.npc is not None or (cuts_off(draft.text) and not draft.typed):
             effects += self.follow_ups.call_off()
         prepared = next((t for t in self.turns.of(player) if t.phase is Phase.PREPARING), None)
@@ -415,11 +404,13 @@ class TurnTaking:
             prepared = None
         if prepared is None:
             prepared = self.turns.open(addressed.npc, draft, question)
+        prepared.question = question
         return [*effects, *self._commit(prepared, draft, addressed, at_ms)]
 
     def _meant(self, draft: Draft, at_ms: int) -> tuple[Addressed, SpokenQuestion]:
         """Return who these words are meant for, and the whole question. A listener's words ask nobody."""
-        addressed, question = self.questions.meant(draft.player, draft.text, at_ms=at_ms)
+        said = QuestionPart(draft.text, draft.utterance)
+        addressed, question = self.questions.meant(draft.player, said, at_ms=at_ms)
         heard = self.turns.heard
         if addressed.npc is None or heard is None or (heard.asks and encourages(draft.text)):
             return addressed, question
@@ -449,13 +440,13 @@ class TurnTaking:
         speculations = [t for t in self.turns.to(turn.npc) if t.phase is Phase.PREPARING and t is not turn]
         effects: list[Effect] = [self.turns.cancel(other, None) for other in speculations]
         self.questions.take_carried(turn.player)
-        turn.phase, turn.draft, turn.committed_ms = Phase.COMMITTED, draft, at_ms
+        turn.commit(draft, addressed, at_ms=at_ms)
         turn.second = addressed.second if addressed.second in self.present else None
         if not turn.begun and not any(other.begun for other in self.turns if other.npc == turn.npc):
             effects.append(self.turns.begin(turn))
         if turn.answers is None:
             self.questions.addressing.remember(turn.player, turn.npc, at_ms=at_ms)
-        effects.append(Commit(turn.id, turn.npc, draft, addressed, at_ms))
+        effects.append(Commit(turn))
         if turn.begun:  # an answer that was not begun cannot be heard
             self.turns.queue_up(turn)
         return [*effects, *self._release(at_ms)]
@@ -468,6 +459,6 @@ class TurnTaking:
             return []
         turn = self.turns.get(granted)
         assert turn is not None  # noqa: S101 - closed turns leave the queue
-        turn.phase, turn.released_ms = Phase.RELEASED, at_ms
+        turn.release(at_ms=at_ms)
         self.turns.moved_ms = at_ms
-        return [Release(turn.id, turn.npc)]
+        return [Release(turn)]

@@ -15,7 +15,8 @@ from loguru import logger
 from glyphoxa.app.engines import EarSpec, MouthSpec
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.npc.mouth import Mouth, RescuedMouth
+from glyphoxa.npc.mouth import Mouth
+from glyphoxa.npc.rescue import RescuedMouth
 from glyphoxa.npc.table import Ear
 from glyphoxa.providers.building import S2S, STT, build, names
 from glyphoxa_pipelines import s2s

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Page, expect
 
-from glyphoxa.domain.commands import Mute, SayAs, StopAll, SummariseEvery
+from glyphoxa.npc.commands import Mute, SayAs, StopAll, SummariseEvery
 from glyphoxa.web.access.roles import Grant, Role
 from tests.support.axe import violations
 from tests.support.browser import Open

@@ -19,7 +19,7 @@ from glyphoxa.config.settings import Settings
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import NpcId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import Claim
-from glyphoxa.npc.table import TableState
+from glyphoxa.npc.table_state import TableState
 from glyphoxa.prompt.conversation import Conversation
 from glyphoxa.prompt.gather import HotContexts
 from glyphoxa.prompt.prompt import HotContext, with_hot_context

@@ -20,10 +20,10 @@ from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.provider_sections import LlmSettings, ProvidersSettings
 from glyphoxa.config.settings import MemorySettings, ModelsSettings, Settings
 from glyphoxa.domain.campaign import Campaign
-from glyphoxa.domain.commands import Direct, Mute, SayAs, StopAll
 from glyphoxa.domain.ids import EntityId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import Claim, Provenance, witnessed_by
 from glyphoxa.domain.session_state import SummarySentence, View
+from glyphoxa.npc.commands import Direct, Mute, SayAs, StopAll
 from glyphoxa.web.access.records import AuditKind
 from glyphoxa.web.access.roles import Grant, Role
 from glyphoxa.world.entity_events import EntityAdded

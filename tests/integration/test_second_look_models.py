@@ -20,22 +20,24 @@ from glyphoxa.app.models import LocalModels
 from glyphoxa.chat.client import local_structured
 from glyphoxa.config.provider_sections import CorrectionSettings, SecondLookSettings
 from glyphoxa.config.settings import Settings
-from glyphoxa.domain.campaign import Entity
+from glyphoxa.domain.campaign import Entity, Npc
 from glyphoxa.domain.events import TableEvent, UtteranceKept, UtteranceRevised
 from glyphoxa.domain.heard import HeardWord, Utterance
 from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.judgement.safety import SafetyTopics
 from glyphoxa.language.words import words
 from glyphoxa.names.table_names import TableNames
-from glyphoxa.npc.actor import GetReady, NpcActor
-from glyphoxa.npc.dm_channel import Revisions
+from glyphoxa.npc.actor import NpcActor
+from glyphoxa.npc.mouth import Listener
 from glyphoxa.npc.reviser import Asking, Reviser, SecondLook
-from glyphoxa.npc.table import TableState
+from glyphoxa.npc.revisions import Revisions
+from glyphoxa.npc.table_state import TableState
 from glyphoxa.prompt.conversation import Conversation
 from glyphoxa.transcript.journal import Journal
 from glyphoxa.transcript.spool import Spool
 from tests.support.builders import INNKEEPER, SESSION, SMITH, a_campaign, an_utterance
 from tests.support.memory import LogTwin
+from tests.support.mouth_twin import MouthTwin
 from tests.support.patience import DEADLINE_MS
 from tests.support.proof import proof_only
 from tests.support.weights import weights
@@ -69,6 +71,7 @@ class Desk:
     journal: Journal
     npcs: dict[NpcId, NpcActor]
     told: list[TableEvent]
+    mouths: dict[NpcId, MouthTwin]
 
     def tell(self, event: TableEvent) -> None:
         self.told.append(event)
@@ -79,8 +82,11 @@ class Desk:
 async def at_work(asking: Asking | None, log: LogTwin, directory: Path, *, s2s: bool = False) -> AsyncIterator[Desk]:
     async def nothing() -> None: ...
 
-    async def no_mouth(*_: object) -> Any: ...
+    async def no_sound(npc: Npc, listener: Listener) -> MouthTwin:
+        mouths[npc.id] = MouthTwin(npc, listener, int)
+        return mouths[npc.id]
 
+    mouths: dict[NpcId, MouthTwin] = {}
     town = a_campaign()
     campaign = replace(town, entities=(*town.entities, Entity(EntityId("e-ironhold"), "location", "Ironhold")))
     if s2s:
@@ -88,7 +94,7 @@ async def at_work(asking: Asking | None, log: LogTwin, directory: Path, *, s2s: 
         campaign = replace(campaign, npcs=npcs)
     journal = Journal(Spool(directory / "spool"), None)
     actors = {
-        npc.id: NpcActor(Conversation(npc), open_mouth=no_mouth, tell=lambda _: None, now_ms=int)
+        npc.id: NpcActor(Conversation(npc), open_mouth=no_sound, tell=lambda _: None, now_ms=int)
         for npc in campaign.npcs
     }
     state = TableState(campaign, SESSION, campaign.scenes[0], {})
@@ -109,8 +115,8 @@ async def at_work(asking: Asking | None, log: LogTwin, directory: Path, *, s2s: 
         second_look=second_look,
         transcribed=transcribed(campaign),
     )
-    desk = Desk(look, journal, actors, [])
-    running = [asyncio.create_task(actor.run()) for actor in (look, revisions)]
+    desk = Desk(look, journal, actors, [], mouths)
+    running = [asyncio.create_task(actor.run()) for actor in (look, revisions, *actors.values())]
     try:
         yield desk
     finally:
@@ -206,15 +212,17 @@ async def test_recent_talk_and_the_npcs_that_heard_it_get_the_better_words_while
     await log.append([said])
     async with at_work(None, log, tmp_path, s2s=True) as desk:
         desk.journal.recent.remember([said])
+        for actor in desk.npcs.values():
+            actor.hear(said)
         desk.tell(UtteranceKept(said))
         assert await desk.look.finish(DEADLINE_MS)
         [_, revised] = desk.told
         assert isinstance(revised, UtteranceRevised)
-        for actor in desk.npcs.values():
-            told = await actor.mailbox.receive()
-            assert told == revised
-            # And they read it while there is time.
-            assert await actor.mailbox.receive() == GetReady("", "Tamsin")
+        for mouth in desk.mouths.values():
+            async with asyncio.timeout(DEADLINE_MS / 1_000):
+                while not mouth.primed:  # noqa: ASYNC110 - they read it while there is time
+                    await asyncio.sleep(0)
+            assert "So it went to Ironhold." in mouth.primed[-1].messages[-2].content
         assert [u.text for u in desk.journal.recent.of(SESSION)] == ["So it went to Ironhold."]
     assert log.utterances[said.id].text == "So it went to Ironhold."
     assert log.utterances[said.id].raw_text == said.raw_text

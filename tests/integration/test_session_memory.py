@@ -11,10 +11,10 @@ import pytest
 from loguru import logger
 
 from glyphoxa.config.settings import Settings
-from glyphoxa.domain.commands import SummariseEvery
 from glyphoxa.domain.events import TurnFinished, UtteranceRetracted
 from glyphoxa.domain.ids import CampaignId, NpcId, SceneId
 from glyphoxa.domain.session_state import DM_VIEW, SessionState, View
+from glyphoxa.npc.commands import SummariseEvery
 from glyphoxa.prompt.prompt import Message, Prompt
 from glyphoxa.world.events import Cause
 from tests.support.live_table import SESSION, Evening, an_evening, settings_for, write_campaign

@@ -18,7 +18,7 @@ from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import UtteranceId
 from glyphoxa.domain.session_state import DM_VIEW, View
 from glyphoxa.npc.session_state import SessionStateKeeper, StoredSession
-from glyphoxa.npc.table import Covered, TableState
+from glyphoxa.npc.table_state import Covered, TableState
 from glyphoxa.prompt.conversation import Conversation, RollingSummary
 from tests.support.builders import CAMPAIGN, SESSION, SMITH, a_campaign, an_utterance
 from tests.support.patience import DEADLINE_S
@@ -57,7 +57,7 @@ async def play(dsn: str) -> None:
         table = await opened(store)
         stored = StoredSession(CAMPAIGN, SESSION, store.states, logged)
         keeper = SessionStateKeeper(
-            table.summaries, LineSelection("en", tokens=60), tell=lambda npc, cover: None, stored=stored
+            table.summaries, LineSelection("en", tokens=60), tell=lambda *_: None, stored=stored
         )
         n = await store.log.count(CAMPAIGN, SESSION)
         begin = n

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection
 
+from glyphoxa.actors.clock import TableClock
 from glyphoxa.actors.supervisor import Supervisor
 from glyphoxa.domain.campaign import Npc, Safety
 from glyphoxa.domain.events import TableEvent, TurnFinished
@@ -16,13 +17,13 @@ from glyphoxa.language.calls import CallKind
 from glyphoxa.names.people import AddresseeMention, Understood
 from glyphoxa.npc.actor import NpcActor
 from glyphoxa.npc.mouth import Listener, MouthEvent
-from glyphoxa.npc.room import Move, Room, room_mailbox
-from glyphoxa.npc.table import TableState
+from glyphoxa.npc.room import Move, Room
+from glyphoxa.npc.table_state import TableState
 from glyphoxa.prompt.conversation import Conversation
 from glyphoxa.transcript.journal import Journal
 from glyphoxa.transcript.ports import TranscriptLog
 from glyphoxa.turns.dm_controls import DmControls
-from glyphoxa.turns.turn import Questions
+from glyphoxa.turns.questions import Questions
 from glyphoxa.turns.turn_taking import TurnTaking
 from tests.support.builders import MARKET, SESSION, a_campaign, a_draft
 from tests.support.memory import AtOnce, SpoolTwin
@@ -81,12 +82,10 @@ class TableOfTwins:
         }
         self.room = Room(
             self.state,
-            room_mailbox(),
-            turn_taking=TurnTaking(Questions(named, NAMES, controls=DmControls(NAMES, dms))),
+            turn_taking=TurnTaking(Questions(named, NAMES, controls=DmControls(frozenset(dms)))),
             npcs=self.npcs,
             journal=self.journal,
-            now_ms=self.clock,
-            call_at=lambda at_ms, callback: self.timers.append((at_ms, callback)),
+            clock=TableClock(self.clock, lambda at_ms, callback: self.timers.append((at_ms, callback))),
         )
         self.supervisor = Supervisor()
 

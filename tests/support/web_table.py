@@ -19,7 +19,6 @@ import numpy as np
 
 from glyphoxa.app.desk import DeskSource
 from glyphoxa.domain.campaign import Campaign, Entity, Npc, Player, Scene
-from glyphoxa.domain.commands import Puppet, ShowControls, TableCommand
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.events import (
     MemoryHealth,
@@ -47,9 +46,11 @@ from glyphoxa.domain.ids import (
 )
 from glyphoxa.domain.turn import AssembledPrompt, Outcome, Stage, TurnRecord
 from glyphoxa.exports import CalendarFeed
+from glyphoxa.npc.commands import Puppet, ShowControls, TableCommand
 from glyphoxa.npc.peers import Peers
 from glyphoxa.npc.session import TableSession
-from glyphoxa.npc.table import INPUT_RATE_HZ, OUTPUT_RATE_HZ, AudioSink, Table, TypedLines
+from glyphoxa.npc.table import INPUT_RATE_HZ, OUTPUT_RATE_HZ, AudioSink, Table
+from glyphoxa.npc.table_state import TypedLines
 from glyphoxa.web.access.links import Entrance, Links
 from glyphoxa.web.app import add_calendar, create_app
 from glyphoxa.web.desk.frame import DeskFrame

@@ -29,7 +29,6 @@ from glyphoxa.dm.campaign_diff import CampaignChanges
 from glyphoxa.dm.entities import attributes_of, json_object, json_or_text
 from glyphoxa.dm.imported import ImportKind
 from glyphoxa.dm.player_safe import PlayersView
-from glyphoxa.domain.commands import MAX_DIRECTED, MAX_SAID, MAX_TURNS
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, counted
 from glyphoxa.domain.ids import PlayerId, SessionId
 from glyphoxa.domain.knowledge import DM, PUBLIC, Fact
@@ -43,6 +42,7 @@ from glyphoxa.language.facts import (
     visibility_in_words,
 )
 from glyphoxa.language.words import fold
+from glyphoxa.npc.commands import MAX_DIRECTED, MAX_SAID, MAX_TURNS
 from glyphoxa.plugins.discord.access import Caller
 from glyphoxa.transcript.sessions import session_of
 from glyphoxa.world.events import WorldEvent
@@ -77,7 +77,7 @@ class DiscordCall:
         return await self.services.source.open()
 
     async def table(self, do: str, **told: object) -> Answer:
-        """Send a command to the open table; see `glyphoxa.dm.table_commands`."""
+        """Send a command to the open table; see `glyphoxa.npc.commands`."""
         command = {"do": do, **{key: value for key, value in told.items() if value is not None}}
         done = await self.services.tables.command(self.services.source.campaign, command)
         return Answer(tuple(done.splitlines()))

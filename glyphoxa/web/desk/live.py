@@ -20,15 +20,14 @@ from glyphoxa.app.background import chronicle_log
 from glyphoxa.app.desk import Desk, DeskSource
 from glyphoxa.app.models import weights_for
 from glyphoxa.dm import turns as turn_told
-from glyphoxa.dm.table_commands import CommandReader
 from glyphoxa.dm.wording import backlog_in_words, reading_in_words
 from glyphoxa.doctor import at_open_table
-from glyphoxa.domain.commands import MAX_ROUNDS, ShowControls
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.events import MemoryHealth
 from glyphoxa.domain.turn import TurnRecord
 from glyphoxa.language.facts import moment
 from glyphoxa.language.words import fold
+from glyphoxa.npc.commands import MAX_ROUNDS, ShowControls, command_of
 from glyphoxa.npc.table import Table
 from glyphoxa.web.access.records import AuditKind
 from glyphoxa.web.desk import campaign, imports, memory, review, sessions, world
@@ -95,9 +94,9 @@ async def qr(frame: DeskFrame, request: Request) -> Response:
 @PAGES.post("/desk/command")
 async def command(frame: DeskFrame, request: Request, form: Form) -> Response:
     """Obey a command of the live page, which shows the answer without reloading."""
-    told = {name: value for name, value in form.items() if value}
+    written = {name: value for name, value in form.items() if value}
     try:
-        done = await frame.table.obey(CommandReader(frame.table.campaign).read(told))
+        done = await frame.table.obey(command_of(written, frame.table.campaign))
     except GlyphoxaError as error:
         return JSONResponse({"error": {"code": "refused", "message": str(error)}}, status_code=400)
     in_force = await frame.table.obey(ShowControls())

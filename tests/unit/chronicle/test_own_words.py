@@ -14,7 +14,6 @@ from glyphoxa.domain.events import UtteranceKept
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.session_state import DM_VIEW, View
 from glyphoxa.names.gazetteer import Entry, Gazetteer
-from glyphoxa.npc.actor import Cover
 from glyphoxa.npc.session_state import SessionStateKeeper
 from glyphoxa.prompt.conversation import Conversation, RollingSummary
 from tests.support.builders import INNKEEPER, SMITH, a_campaign, an_utterance
@@ -57,11 +56,10 @@ class Evening:
         self.talks = {npc: Conversation(TOWN.npc(npc), history_tokens=400) for npc in (SMITH, INNKEEPER)}
         self.views = {view: RollingSummary(400) for view in (DM_VIEW, View(SMITH), View(INNKEEPER))}
         selection = LineSelection("en", lambda: names("en"), tokens=200)
-        self.keeper = SessionStateKeeper(self.views, selection, tell=self._cover)
+        self.keeper = SessionStateKeeper(
+            self.views, selection, tell=lambda npc, *summary: self.talks[npc].cover(*summary)
+        )
         self._n = 0
-
-    def _cover(self, npc: Any, cover: Cover) -> None:
-        self.talks[npc].cover(cover.summary, cover.covered)
 
     async def say(self, text: str, *, by_smith: bool = False) -> None:
         self._n += 1

@@ -13,7 +13,7 @@ from glyphoxa.config.settings import Settings, read_settings, settings_type
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.prompt_budgets import BEHIND_THE_QUESTION, Placement
 from glyphoxa.domain.tiers import TIER_RULES, TierRule
-from glyphoxa.turns.effects import Floor
+from glyphoxa.turns.floor import Floor
 
 
 def read(tmp_path: Path, text: str) -> Settings:

@@ -42,7 +42,7 @@ from glyphoxa.judgement.reply import ReplyCheck
 from glyphoxa.judgement.safety import topics_of
 from glyphoxa.language.sentences import sentences
 from glyphoxa.npc.memory_tools import NpcMemory, specs_in
-from glyphoxa.npc.table import Covered, TableState
+from glyphoxa.npc.table_state import Covered, TableState
 from glyphoxa.npc.tool_spec import CallableTool, ToolSpec
 from glyphoxa.npc.toolbox import Toolbox
 from glyphoxa.prompt import gather

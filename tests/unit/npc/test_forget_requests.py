@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from glyphoxa.domain.events import UtteranceRetracted
 from glyphoxa.domain.ids import PlayerId
-from glyphoxa.npc.dm_channel import Revisions
+from glyphoxa.npc.revisions import Revisions
 from tests.support.builders import BRAN, MARKET, SESSION, SMITH, TAMSIN
 from tests.support.room_table import TableOfTwins
 from tests.support.supervised import closing

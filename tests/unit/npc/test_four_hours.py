@@ -13,7 +13,7 @@ from glyphoxa.domain.events import TableEvent
 from glyphoxa.domain.ids import LineId, id_of_line
 from glyphoxa.domain.session_state import DM_VIEW, View
 from glyphoxa.npc.session_state import SessionStateKeeper
-from glyphoxa.npc.table import TypedLines
+from glyphoxa.npc.table_state import TypedLines
 from glyphoxa.prompt.conversation import RollingSummary
 from tests.support.builders import MARKET, SESSION, SMITH, TAMSIN, an_utterance
 from tests.support.memory import LogTwin
@@ -47,7 +47,7 @@ class LongEvening:
         for conversation in state.conversations.values():
             conversation.history_tokens = HISTORY_TOKENS
         self.keeper = SessionStateKeeper(
-            views, LineSelection("en"), tell=lambda npc, cover: self.table.npcs[npc].mailbox.post(cover)
+            views, LineSelection("en"), tell=lambda npc, *summary: self.table.npcs[npc].cover(*summary)
         )
         self.typed = TypedLines()
         self.table.journal._tell = self.tell

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
-from glyphoxa.domain.commands import Direct, LetNpcsTalk, Mute, Pause, Puppet, SummariseEvery
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId
-from glyphoxa.npc.dm_channel import StoredControls
+from glyphoxa.npc.commands import StoredControls
 from glyphoxa.turns.dm_controls import Direction, DmControls
 from tests.support.builders import CAMPAIGN, INNKEEPER, SESSION, SMITH, TAMSIN
 from tests.support.patience import DEADLINE_S
 from tests.support.virtual_time import run_in_virtual_time
 
-NAMES = {SMITH: "Grimjaw", INNKEEPER: "Mirelle"}
+NPCS = {SMITH, INNKEEPER}
 
 
 class ControlsTwin:
@@ -41,10 +40,10 @@ class ControlsTwin:
             raise Unavailable("the database is away")
 
 
-async def after_a_restart(store: ControlsTwin, controls: DmControls, npcs: Mapping[NpcId, str]) -> DmControls:
+async def after_a_restart(store: ControlsTwin, controls: DmControls, npcs: Collection[NpcId]) -> DmControls:
     kept = StoredControls(CAMPAIGN, SESSION, store)
     running = asyncio.create_task(kept.run())
-    kept.on_changed(DmControls(NAMES))
+    kept.on_changed(DmControls())
     kept.on_changed(controls)
     async with asyncio.timeout(DEADLINE_S):
         await store.written.wait()
@@ -53,15 +52,18 @@ async def after_a_restart(store: ControlsTwin, controls: DmControls, npcs: Mappi
 
 
 def in_force() -> DmControls:
-    controls = DmControls(NAMES)
-    settings = (LetNpcsTalk(2), SummariseEvery(7))
-    for command in (Mute(SMITH), Direct(INNKEEPER, "Be short.", 3), Puppet(TAMSIN, INNKEEPER), *settings, Pause()):
-        controls.take(command)
-    return controls
+    return DmControls(
+        muted={SMITH},
+        directions={INNKEEPER: Direction("Be short.", 3)},
+        puppets={TAMSIN: INNKEEPER},
+        npc_to_npc=2,
+        memory_interval=7,
+        is_paused=True,
+    )
 
 
 async def test_a_session_that_is_opened_again_has_in_force_what_it_had() -> None:
-    before = await after_a_restart(ControlsTwin(), in_force(), NAMES)
+    before = await after_a_restart(ControlsTwin(), in_force(), NPCS)
     assert before == in_force()
     assert before.directions == {INNKEEPER: Direction("Be short.", 3)}
 
@@ -84,13 +86,13 @@ def test_waiting_for_storage_ends_when_stored_or_soon_after() -> None:
 
 
 async def test_npc_removed_from_the_campaign_is_forgotten() -> None:
-    before = await after_a_restart(ControlsTwin(), in_force(), {SMITH: "Grimjaw"})
+    before = await after_a_restart(ControlsTwin(), in_force(), {SMITH})
     assert (before.muted, before.directions, before.puppets) == ({SMITH}, {}, {})
 
 
 async def test_control_that_the_database_rejects_is_written_later() -> None:
-    assert (await after_a_restart(ControlsTwin(n_failing=1), in_force(), NAMES)).muted == {SMITH}
+    assert (await after_a_restart(ControlsTwin(n_failing=1), in_force(), NPCS)).muted == {SMITH}
 
 
 async def test_session_without_database_opens_without_controls() -> None:
-    assert await StoredControls(CAMPAIGN, SESSION, ControlsTwin(n_failing=1)).before(NAMES) == DmControls(NAMES)
+    assert await StoredControls(CAMPAIGN, SESSION, ControlsTwin(n_failing=1)).before(NPCS) == DmControls()

@@ -10,14 +10,14 @@ from glyphoxa.actors.subscribers import Subscribers
 from glyphoxa.domain.campaign import Npc, Scene
 from glyphoxa.domain.events import NpcsGetReady, SceneChanged, TableEvent
 from glyphoxa.domain.heard import SpeechStarted
-from glyphoxa.domain.ids import EntityId, NpcId, PlayerId, SceneId, TurnId
-from glyphoxa.npc.actor import Ask, Expect, GetReady, NpcActor
+from glyphoxa.domain.ids import EntityId, NpcId, SceneId, TurnId
+from glyphoxa.npc.actor import NpcActor
 from glyphoxa.npc.mouth import Listener
 from glyphoxa.npc.readiness import Preparation
 from glyphoxa.prompt.conversation import Conversation
 from glyphoxa.prompt.prompt import Prompt
-from glyphoxa.turns.effects import Begin
-from tests.support.builders import TAMSIN
+from glyphoxa.turns.turn import QuestionPart, SpokenQuestion, Turn
+from tests.support.builders import TAMSIN, a_draft
 from tests.support.mouth_twin import MouthTwin
 from tests.support.patience import DEADLINE_S
 
@@ -158,7 +158,8 @@ async def test_npcs_of_the_next_scene_prepare_first_and_are_reported() -> None:
 
 async def test_addressed_npc_answers_before_its_preparation() -> None:
     async with an_open_table() as readers:
-        readers.npcs[NPCS[2]].mailbox.post(Ask(Begin(TurnId("t1"), NPCS[2], PlayerId("tamsin"), "Cy?", 0), "Tamsin"))
+        question = SpokenQuestion((QuestionPart("Cy?"),))
+        readers.npcs[NPCS[2]].ask(Turn(TurnId("t1"), NPCS[2], TAMSIN, question, a_draft(TAMSIN, "Cy?")), "Tamsin")
         await readers.settle()
         assert readers.mouths[NPCS[2]].turn == "t1"
         assert readers.ready() == ["ada", "cy"]
@@ -166,11 +167,11 @@ async def test_addressed_npc_answers_before_its_preparation() -> None:
 
 async def test_queued_npc_prepares_nothing_yet() -> None:
     async with an_open_table() as readers:
-        readers.npcs[NPCS[3]].mailbox.post(GetReady("", "Tamsin"))
-        readers.npcs[NPCS[3]].mailbox.post(Expect(NPCS[0], "Ada", "Aye.", "Tamsin"))
+        readers.npcs[NPCS[3]].get_ready("", "Tamsin")
+        readers.npcs[NPCS[3]].expect(readers.npcs[NPCS[0]].npc, "Aye.", "Tamsin")
         await readers.settle()
         assert readers.mouths[NPCS[3]].primed == []
-        readers.npcs[NPCS[3]].mailbox.post(GetReady("Di, are you", "Tamsin"))
+        readers.npcs[NPCS[3]].get_ready("Di, are you", "Tamsin")
         await readers.settle()
         assert len(readers.mouths[NPCS[3]].primed) == 1
 

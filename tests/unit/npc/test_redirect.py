@@ -8,10 +8,9 @@ from contextlib import asynccontextmanager
 import pytest
 
 from glyphoxa.domain.campaign import Safety
-from glyphoxa.domain.commands import Direct
 from glyphoxa.domain.ids import UtteranceId
 from glyphoxa.domain.session_state import SummarySentence
-from glyphoxa.npc.actor import Cover, GetReady
+from glyphoxa.npc.commands import Direct
 from glyphoxa.prompt.prompt import Prompt
 from glyphoxa.prompt.wording import wording
 from tests.support.builders import MARKET, SMITH, TAMSIN
@@ -85,7 +84,7 @@ async def test_direction_of_the_dm_stays_beside_it() -> None:
 async def test_primed_prompt_equals_the_one_that_is_asked() -> None:
     async with a_table() as table:
         question = "Are there spiders?"
-        table.npcs[SMITH].mailbox.post(GetReady(question, "Tamsin"))
+        table.npcs[SMITH].get_ready(question, "Tamsin")
         await table.settle()
         await table.says(TAMSIN, "Grimjaw, are there spiders?")
         primed, asked = table.mouth(SMITH).primed[-1], table.mouth(SMITH).asked[-1]
@@ -121,7 +120,7 @@ async def test_direction_changes_from_turn_to_turn() -> None:
 async def test_summary_sentence_about_a_line_enters_no_prompt() -> None:
     async with a_table() as table:
         sentences = [SummarySentence(text, (UtteranceId("u1"),)) for text in ("A spider bit the boy.", "It rained.")]
-        table.npcs[SMITH].mailbox.post(Cover(tuple(sentences), ()))
+        table.npcs[SMITH].cover(tuple(sentences), ())
         await table.settle()
         table.npcs[SMITH].conversation.fold()
         await table.says(TAMSIN, "Grimjaw, what does a nail cost?")

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from glyphoxa.actors.clock import TableClock
 from glyphoxa.domain.events import Degraded, NpcSpeaks, NpcThinks, TurnFinished, UtteranceKept
 from glyphoxa.domain.heard import (
     Correction,
@@ -24,8 +25,9 @@ from glyphoxa.domain.ids import NpcId, SpeakerId
 from glyphoxa.domain.turn import LookUp, Outcome, Stage, Unaddressed
 from glyphoxa.language.words import leads_to
 from glyphoxa.npc.mouth import Finished, Injected, ReplyKnown, SentenceStarted
-from glyphoxa.npc.room import Leave, LookedUp, Room, room_mailbox
-from glyphoxa.turns.turn import Patience, Questions
+from glyphoxa.npc.room import Leave, LookedUp, Room
+from glyphoxa.turns.floor import Patience
+from glyphoxa.turns.questions import Questions
 from glyphoxa.turns.turn_taking import TurnTaking
 from tests.support.builders import (
     BRAN,
@@ -536,12 +538,10 @@ async def test_heard_part_is_kept_after_an_engine_crash(table: TableOfTwins) -> 
 async def test_unsaved_utterances_can_be_written_without_the_room(table: TableOfTwins) -> None:
     room = Room(
         table.state,
-        room_mailbox(),
         turn_taking=TurnTaking(Questions(named, NAMES)),
         npcs=table.npcs,
         journal=table.journal,
-        now_ms=table.clock,
-        call_at=lambda at_ms, callback: None,
+        clock=TableClock(table.clock),
     )
     finished = a_draft(TAMSIN, "Grimjaw, one.", end_ms=500)
     for event in (SpeechStarted(TAMSIN, 0), TurnEnded(finished, 900), SpeechStarted(BRAN, 0)):

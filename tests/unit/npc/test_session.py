@@ -13,7 +13,7 @@ from glyphoxa.domain.campaign import Player, Scene
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.ids import PlayerId
 from glyphoxa.npc.session import LiveSeat, TableSeats, enter, wait_until_deserted
-from glyphoxa.npc.table import TableState
+from glyphoxa.npc.table_state import TableState
 from glyphoxa.prompt.conversation import Conversation
 from tests.support.builders import FORGE, INNKEEPER, MARKET, SESSION, SMITH, TAMSIN, a_campaign
 from tests.support.patience import DEADLINE_MS, DEADLINE_S

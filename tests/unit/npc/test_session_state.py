@@ -17,9 +17,8 @@ from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.session_state import DM_VIEW, SessionState, SummarySentence, View
 from glyphoxa.language.sentences import tokens_of
-from glyphoxa.npc.actor import Cover
 from glyphoxa.npc.session_state import SessionStateKeeper, StoredSession
-from glyphoxa.npc.table import Covered, TableState
+from glyphoxa.npc.table_state import Covered, TableState
 from glyphoxa.prompt.conversation import Conversation, RollingSummary
 from tests.support.builders import CAMPAIGN, FORGE, INNKEEPER, MARKET, SESSION, SMITH, a_campaign, an_utterance
 from tests.support.proof import n_examples
@@ -131,10 +130,9 @@ class Evening:
         self.table.remember(said, Covered(dict(self.states.kept), ordinals))
         stored = StoredSession(CAMPAIGN, SESSION, self.states, logged)
         models = {} if self.summariser is None else dict.fromkeys(views, self.summariser)
-        self.keeper = SessionStateKeeper(views, selection, tell=self._cover, stored=stored, summarisers=models)
-
-    def _cover(self, npc: NpcId, cover: Cover) -> None:
-        self.table.conversations[npc].cover(cover.summary, cover.covered)
+        self.keeper = SessionStateKeeper(
+            views, selection, tell=lambda npc, *summary: talks[npc].cover(*summary), stored=stored, summarisers=models
+        )
 
     def say(self, text: str, *, npc: NpcId | None = None, heard_by: Sequence[NpcId] = NPCS) -> Utterance:
         n = len(self.states.log) + 1

@@ -7,7 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from glyphoxa.domain.commands import (
+from glyphoxa.domain.errors import InvalidInput
+from glyphoxa.domain.events import PauseChanged, SessionEnds, Whispered
+from glyphoxa.domain.heard import PartialHeard, SpeechStarted, TurnEnded
+from glyphoxa.domain.ids import NpcId
+from glyphoxa.domain.session_state import DM_VIEW, View
+from glyphoxa.domain.turn import Outcome, Unaddressed
+from glyphoxa.npc.commands import (
     Direct,
     EndSession,
     LetNpcsTalk,
@@ -23,12 +29,6 @@ from glyphoxa.domain.commands import (
     Unpause,
     WhisperTo,
 )
-from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.domain.events import PauseChanged, SessionEnds, Whispered
-from glyphoxa.domain.heard import PartialHeard, SpeechStarted, TurnEnded
-from glyphoxa.domain.ids import NpcId
-from glyphoxa.domain.session_state import DM_VIEW, View
-from glyphoxa.domain.turn import Outcome, Unaddressed
 from glyphoxa.npc.room import Obey
 from glyphoxa.prompt.conversation import RollingSummary
 from tests.support.builders import BRAN, FORGE, INNKEEPER, MARKET, SMITH, TAMSIN, a_campaign, a_draft, a_partial
@@ -82,6 +82,22 @@ async def test_a_muted_npc_opens_no_turn_and_the_record_says_muted(table: TableO
     await obeyed(table, Unmute(SMITH))
     await answered(table, "Grimjaw, how is it?")
     assert table.turns()[-1].outcome is Outcome.ANSWERED
+
+
+async def test_all_are_muted_and_may_speak_again(table: TableOfTwins) -> None:
+    for command, report, muted in (
+        (Mute(), "everybody is muted", {SMITH, INNKEEPER}),
+        (Unmute(SMITH), "Grimjaw may speak again", {INNKEEPER}),
+        (Unmute(), "everybody may speak again", set()),
+    ):
+        assert await obeyed(table, command) == report
+        assert table.room.control.controls.muted == muted
+
+
+async def test_direction_without_words_ends_the_current_one(table: TableOfTwins) -> None:
+    await obeyed(table, Direct(SMITH, DIRECTION, 2))
+    assert await obeyed(table, Direct(SMITH, "")) == "Grimjaw has no direction any more"
+    assert table.room.control.controls.directions == {}
 
 
 async def test_npc_muted_while_speaking_stops_and_keeps_what_was_heard(table: TableOfTwins) -> None:

@@ -35,7 +35,7 @@ async def summarised(
     model = Model()
     views = {view: RollingSummary(120) for view in VIEWS}
     keeper = SessionStateKeeper(
-        views, LineSelection("en"), tell=lambda _npc, _cover: None, summarisers=dict.fromkeys(asking, model)
+        views, LineSelection("en"), tell=lambda *_: None, summarisers=dict.fromkeys(asking, model)
     )
     for n, (text, heard_by) in enumerate(lines):
         said = replace(an_utterance(text, id=f"u{n}"), witnesses=frozenset(heard_by))

@@ -10,12 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glyphoxa.domain.heard import NothingSaid, SpeechStarted, TurnEnded
-from glyphoxa.domain.ids import NpcId, PlayerId, TurnId
-from glyphoxa.domain.turn import Outcome
+from glyphoxa.domain.ids import PlayerId, TurnId, UtteranceId
+from glyphoxa.domain.turn import Outcome, Stage
 from glyphoxa.language.calls import CallKind
 from glyphoxa.names.people import AddresseeMention, Understood
 from glyphoxa.turns.effects import Begin, Cancel, Commit, Effect, Release
-from glyphoxa.turns.turn import OpenTurns, Questions
+from glyphoxa.turns.floor import OpenTurns
+from glyphoxa.turns.questions import Questions
+from glyphoxa.turns.turn import Turn
 from glyphoxa.turns.turn_taking import TurnTaking
 from tests.support.builders import BRAN, INNKEEPER, SMITH, TAMSIN, a_draft, a_partial
 from tests.support.proof import n_examples
@@ -47,55 +49,54 @@ class Evening:
         ended = TurnEnded(a_draft(player, text, end_ms=at_ms + 500), at_ms + 1_000)
         return self.take(self.talk.on_ear(ended, at_ms=at_ms + 1_000))
 
-    def is_heard(self, turn: TurnId, reply: str = REPLY, *, at_ms: int) -> list[Effect]:
+    def is_heard(self, turn: Turn, reply: str = REPLY, *, at_ms: int) -> list[Effect]:
         """Its answer is known and its first sound is there."""
-        self.talk.on_first_audio(turn)
-        return self.take(self.talk.on_reply_known(turn, reply, at_ms=at_ms))
+        self.talk.on_stage(turn, Stage.FIRST_AUDIO, at_ms=at_ms)
+        turn.reply = reply
+        return self.take(self.talk.on_reply_known(turn, at_ms=at_ms))
 
-    def over(self, turn: TurnId, *, at_ms: int, heard: str = REPLY) -> list[Effect]:
-        return self.take(self.talk.on_finished(turn, at_ms=at_ms, heard=heard)[1])
+    def over(self, turn: Turn, *, at_ms: int, heard: str = REPLY) -> list[Effect]:
+        turn.reply_id = UtteranceId(f"reply of {turn.id}")
+        return self.take(self.talk.on_finished(turn.id, at_ms=at_ms, heard=heard))
 
     def last(self, kind: type[Effect]) -> Effect:
         return [effect for effect in self.done if isinstance(effect, kind)][-1]
 
     @property
-    def begun(self) -> Begin:
+    def begun(self) -> Turn:
         begun = self.last(Begin)
         assert isinstance(begun, Begin)
-        return begun
+        return begun.turn
 
 
-def led(**options: int) -> tuple[Evening, TurnId]:
+def led(**options: int) -> tuple[Evening, Turn]:
     """Grimjaw answers a question to both, and is heard."""
     evening = Evening(**options)
     evening.says(TAMSIN, BOTH, at_ms=0)
     lead = evening.begun
     assert lead.npc == SMITH
-    evening.is_heard(lead.turn, at_ms=1_500)
-    return evening, lead.turn
+    evening.is_heard(lead, at_ms=1_500)
+    return evening, lead
 
 
 def test_second_called_npc_prepares_then_reacts_to_the_first() -> None:
     evening, lead = led()
     reaction = evening.begun
-    assert (reaction.npc, reaction.player, reaction.text) == (INNKEEPER, PlayerId(SMITH), REPLY)
-    assert reaction.is_brief
-    assert not any(isinstance(effect, Commit) and effect.npc == INNKEEPER for effect in evening.done)
+    assert (reaction.npc, reaction.player, reaction.question.text) == (INNKEEPER, PlayerId(SMITH), REPLY)
+    assert reaction.reacts_to == lead.id
+    assert not any(isinstance(effect, Commit) and effect.turn.npc == INNKEEPER for effect in evening.done)
     evening.over(lead, at_ms=4_000)
     commit = evening.last(Commit)
     assert isinstance(commit, Commit)
-    assert (commit.turn, commit.draft.text, commit.addressed.reason) == (
-        reaction.turn,
-        REPLY,
-        "called together with Grimjaw",
-    )
+    assert commit.turn is reaction and reaction.draft.text == REPLY
+    assert reaction.addressed is not None and reaction.addressed.reason == "called together with Grimjaw"
     assert evening.talk.tick(at_ms=4_299) == []
-    assert Release(reaction.turn, INNKEEPER) in evening.talk.tick(at_ms=4_300)
+    assert Release(reaction) in evening.talk.tick(at_ms=4_300)
 
 
 def test_reaction_gets_no_further_reaction() -> None:
     evening, lead = led()
-    reaction = evening.begun.turn
+    reaction = evening.begun
     evening.over(lead, at_ms=4_000)
     evening.take(evening.talk.tick(at_ms=4_300))
     n_done = len(evening.done)
@@ -107,58 +108,58 @@ def test_reaction_gets_no_further_reaction() -> None:
 
 def test_a_reaction_answers_what_was_heard_and_not_what_was_meant() -> None:
     evening, lead = led()
-    meant = evening.begun.turn
+    meant = evening.begun
     evening.over(lead, at_ms=4_000, heard="Iron is")
-    assert Cancel(meant, INNKEEPER, None, True) in evening.done
-    assert (evening.begun.npc, evening.begun.text) == (INNKEEPER, "Iron is")
+    assert Cancel(meant) in evening.done and meant.cancelled_as is None
+    assert (evening.begun.npc, evening.begun.question.text) == (INNKEEPER, "Iron is")
 
 
 def test_cutting_off_the_first_npc_cancels_the_reaction() -> None:
     evening, lead = led()
-    reaction = evening.begun.turn
+    reaction = evening.begun
     evening.take(evening.talk.on_ear(SpeechStarted(BRAN, 2_000), at_ms=2_200))
     effects = evening.take(evening.talk.on_ear(a_partial(BRAN, "wait"), at_ms=2_500))
-    assert Cancel(lead, SMITH, Outcome.INTERRUPTED, True) in effects
-    assert Cancel(reaction, INNKEEPER, None, True) in effects
+    assert Cancel(lead) in effects and lead.cancelled_as is Outcome.INTERRUPTED
+    assert Cancel(reaction) in effects and reaction.cancelled_as is None
 
 
 def test_a_question_of_a_player_goes_before_a_reaction_that_was_not_heard() -> None:
     evening, lead = led()
-    reaction = evening.begun.turn
+    reaction = evening.begun
     evening.over(lead, at_ms=4_000)
     effects = evening.says(BRAN, "Grimjaw, how is my blade?", at_ms=4_100)
-    assert Cancel(reaction, INNKEEPER, Outcome.SUPERSEDED, True) in effects
+    assert Cancel(reaction) in effects and reaction.cancelled_as is Outcome.SUPERSEDED
     assert evening.begun.npc == SMITH
 
 
 def test_a_cough_takes_no_reaction_away() -> None:
     evening, lead = led()
-    reaction = evening.begun.turn
+    reaction = evening.begun
     evening.over(lead, at_ms=4_000)
     evening.take(evening.talk.on_ear(SpeechStarted(BRAN, 4_100), at_ms=4_300))
     assert evening.talk.tick(at_ms=4_350) == []
     effects = evening.talk.on_ear(NothingSaid(BRAN, 4_900), at_ms=4_900)
-    assert Release(reaction, INNKEEPER) in effects
+    assert Release(reaction) in effects
 
 
 def test_no_reaction_outlasts_its_scene() -> None:
     evening, _ = led()
-    reaction = evening.begun.turn
-    assert Cancel(reaction, INNKEEPER, None, True) in evening.talk.move((SMITH, INNKEEPER))
+    reaction = evening.begun
+    assert Cancel(reaction) in evening.talk.move((SMITH, INNKEEPER))
 
 
 def test_player_who_asks_again_waits_for_no_reaction() -> None:
     """The reaction belongs to the answer, not to the asker's question: it is not carried on."""
     evening, lead = led()
-    reaction = evening.begun.turn
+    reaction = evening.begun
     evening.over(lead, at_ms=4_000)
     evening.says(TAMSIN, "Mirelle, an ale!", at_ms=4_100)
-    assert not any(isinstance(e, Cancel) and e.outcome is Outcome.MERGED for e in evening.done)
+    assert not any(isinstance(e, Cancel) and e.turn.cancelled_as is Outcome.MERGED for e in evening.done)
     evening.over(reaction, at_ms=5_200, heard="")
-    assert (evening.begun.npc, evening.begun.text) == (INNKEEPER, "Mirelle, an ale!")
+    assert (evening.begun.npc, evening.begun.question.text) == (INNKEEPER, "Mirelle, an ale!")
 
 
-def answered(evening: Evening, turn: TurnId, said: str, *, at_ms: int) -> list[Effect]:
+def answered(evening: Evening, turn: Turn, said: str, *, at_ms: int) -> list[Effect]:
     """It is heard, to its end, and time passes until the next may be."""
     evening.is_heard(turn, said, at_ms=at_ms)
     effects = evening.over(turn, at_ms=at_ms + 2_000, heard=said)
@@ -168,9 +169,7 @@ def answered(evening: Evening, turn: TurnId, said: str, *, at_ms: int) -> list[E
 def test_npcs_talk_to_players_alone_unless_the_dm_lets_them() -> None:
     evening = Evening()
     evening.says(TAMSIN, "Grimjaw, who has ale?", at_ms=0)
-    assert not any(
-        isinstance(e, Begin) for e in answered(evening, evening.begun.turn, "Mirelle, tell her.", at_ms=1_500)
-    )
+    assert not any(isinstance(e, Begin) for e in answered(evening, evening.begun, "Mirelle, tell her.", at_ms=1_500))
 
 
 @pytest.mark.parametrize("most", [1, 2, 3])
@@ -181,7 +180,7 @@ def test_an_npc_that_another_one_calls_answers_it_so_often_and_no_more(most: int
     n_answers = 0
     for said, at_ms in zip(callers, range(1_500, 60_000, 3_000), strict=False):
         n_begun = sum(isinstance(e, Begin) for e in evening.done)
-        answered(evening, evening.begun.turn, said, at_ms=at_ms)
+        answered(evening, evening.begun, said, at_ms=at_ms)
         if sum(isinstance(e, Begin) for e in evening.done) == n_begun:
             break
         n_answers += 1
@@ -193,15 +192,16 @@ def test_the_dm_can_let_them_and_stop_them_while_the_table_plays() -> None:
     evening = Evening()
     evening.talk.follow_ups.max_in_a_row = 1
     evening.says(TAMSIN, "Grimjaw, who has ale?", at_ms=0)
-    answered(evening, evening.begun.turn, "Mirelle, tell her.", at_ms=1_500)
-    assert evening.begun.npc == INNKEEPER
-    assert (evening.begun.player, evening.begun.n_kept) == (PlayerId(SMITH), 1)
+    lead = evening.begun
+    answered(evening, lead, "Mirelle, tell her.", at_ms=1_500)
+    assert (evening.begun.npc, evening.begun.player) == (INNKEEPER, PlayerId(SMITH))
+    assert evening.begun.question.utterances == (lead.reply_id,) == (evening.begun.draft.utterance,)
 
 
 def test_npcs_do_not_talk_on_over_a_player() -> None:
     evening = Evening(npc_to_npc=5)
     evening.says(TAMSIN, "Grimjaw, who has ale?", at_ms=0)
-    lead = evening.begun.turn
+    lead = evening.begun
     evening.is_heard(lead, "Mirelle, tell her.", at_ms=1_500)
     evening.take(evening.talk.on_ear(SpeechStarted(BRAN, 3_400), at_ms=3_450))
     assert not any(isinstance(e, Begin) for e in evening.over(lead, at_ms=3_500, heard="Mirelle, tell her."))
@@ -210,13 +210,13 @@ def test_npcs_do_not_talk_on_over_a_player() -> None:
 def test_a_player_s_question_is_answered_before_npcs_answer_each_other() -> None:
     evening = Evening(npc_to_npc=5)
     evening.says(TAMSIN, "Grimjaw, who has ale?", at_ms=0)
-    lead = evening.begun.turn
+    lead = evening.begun
     evening.is_heard(lead, "Mirelle, tell her.", at_ms=1_500)
     evening.says(BRAN, "Mirelle, a bed for the night!", at_ms=2_000)
-    his = evening.begun.turn
+    his = evening.begun
     effects = evening.over(lead, at_ms=4_000, heard="Mirelle, tell her.")
     assert not any(isinstance(e, Begin) for e in effects)
-    assert Release(his, INNKEEPER) in evening.talk.tick(at_ms=4_300)
+    assert Release(his) in evening.talk.tick(at_ms=4_300)
 
 
 def test_a_muted_npc_neither_reacts_nor_answers_another() -> None:
@@ -225,7 +225,7 @@ def test_a_muted_npc_neither_reacts_nor_answers_another() -> None:
     evening.says(TAMSIN, BOTH, at_ms=0)
     said = "Mirelle, tell her."
     n_begun = sum(isinstance(effect, Begin) for effect in evening.done)
-    answered(evening, evening.begun.turn, said, at_ms=1_500)
+    answered(evening, evening.begun, said, at_ms=1_500)
     assert sum(isinstance(effect, Begin) for effect in evening.done) == n_begun
 
 
@@ -251,7 +251,7 @@ def test_npcs_never_talk_to_each_other_for_ever_and_every_turn_ends(
     numbers, replies = itertools.count(), itertools.cycle(said)
     committed: dict[TurnId, PlayerId] = {}
     ended: list[TurnId] = []
-    npcs: dict[TurnId, NpcId] = {}
+    turns: dict[TurnId, Turn] = {}
 
     def at(at_ms: int, *what: object) -> None:
         heapq.heappush(due, (at_ms, next(numbers), (*what, None, None)[:3]))  # type: ignore[arg-type]
@@ -259,17 +259,18 @@ def test_npcs_never_talk_to_each_other_for_ever_and_every_turn_ends(
     def perform(effects: list[Effect], now_ms: int) -> None:
         for effect in effects:
             match effect:
-                case Begin(turn, npc):
-                    busy = [npcs[other] for other in npcs if other not in ended and other != turn]
-                    assert npc not in busy, "an engine has one turn"
-                    npcs[turn] = npc
-                case Commit(turn, _, draft):
-                    committed[turn] = draft.player
+                case Begin(turn):
+                    busy = [turns[other].npc for other in turns if other not in ended and other != turn.id]
+                    assert turn.npc not in busy, "an engine has one turn"
+                    turns[turn.id] = turn
+                case Commit(turn):
+                    committed[turn.id] = turn.draft.player
                 case Release(turn):
-                    at(now_ms + 300, "audio", turn, next(replies))
-                case Cancel(turn, _, outcome, begun):
+                    at(now_ms + 300, "audio", turn.id, next(replies))
+                case Cancel(turn):
                     # What was only prepared is cut short by whatever its engine is asked next.
-                    at(now_ms + 10, "over", turn, "") if begun and outcome is not None else ended.append(turn)
+                    is_open = turn.begun and turn.cancelled_as is not None
+                    at(now_ms + 10, "over", turn.id, "") if is_open else ended.append(turn.id)
                 case _:
                     if (again_ms := getattr(effect, "at_ms", None)) and type(effect).__name__ == "AskAgain":
                         at(again_ms, "tick")
@@ -292,12 +293,14 @@ def test_npcs_never_talk_to_each_other_for_ever_and_every_turn_ends(
             case "ends":
                 perform(talk.on_ear(NothingSaid(PlayerId(str(who)), now_ms), at_ms=now_ms), now_ms)
             case "audio" if who not in ended:
-                talk.on_first_audio(TurnId(str(who)))
-                perform(talk.on_reply_known(TurnId(str(who)), str(words), at_ms=now_ms), now_ms)
+                turn = turns[TurnId(str(who))]
+                talk.on_stage(turn, Stage.FIRST_AUDIO, at_ms=now_ms)
+                turn.reply = str(words)
+                perform(talk.on_reply_known(turn, at_ms=now_ms), now_ms)
                 at(now_ms + 1_500, "over", who, words)
             case "over" if who not in ended:
                 ended.append(TurnId(str(who)))
-                perform(talk.on_finished(TurnId(str(who)), at_ms=now_ms, heard=str(words))[1], now_ms)
+                perform(talk.on_finished(TurnId(str(who)), at_ms=now_ms, heard=str(words)), now_ms)
             case "tick":
                 perform(talk.tick(at_ms=now_ms), now_ms)
     assert not due, "they talk for ever"

@@ -11,13 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glyphoxa.domain.heard import EagerTurn, EarEvent, PartialHeard, SpeechStarted, TurnEnded
-from glyphoxa.domain.ids import PlayerId, TurnId
-from glyphoxa.domain.turn import Outcome, Unaddressed
+from glyphoxa.domain.ids import PlayerId, TurnId, UtteranceId
+from glyphoxa.domain.turn import Outcome, Stage, Unaddressed
 from glyphoxa.language.calls import CallKind
 from glyphoxa.names.people import AddresseeMention, Understood
 from glyphoxa.turns.barge_in import cuts_off
 from glyphoxa.turns.effects import AskAgain, Begin, Cancel, Commit, Effect, Keep, Release
-from glyphoxa.turns.turn import MAX_PARTS, Questions
+from glyphoxa.turns.questions import Questions
+from glyphoxa.turns.turn import MAX_PARTS, SpokenQuestion, Turn
 from glyphoxa.turns.turn_taking import TurnTaking
 from tests.support.builders import BRAN, INNKEEPER, SMITH, TAMSIN, a_draft, a_partial
 from tests.support.proof import IS_PROOF, n_examples
@@ -58,7 +59,7 @@ class Table:
         self._engines = itertools.cycle(engines)
         self._due: list[tuple[int, int, object]] = []
         self._numbers = itertools.count()
-        self._released: set[TurnId] = set()
+        self._released: dict[TurnId, Turn] = {}
         self._thought: set[TurnId] = set()
         self._engine_of: dict[TurnId, Engine] = {}
         self.owners: dict[TurnId, PlayerId] = {}
@@ -98,22 +99,22 @@ class Table:
     def _perform(self, effects: Sequence[Effect]) -> None:
         for effect in effects:
             match effect:
-                case Begin(turn, _, player):
-                    self.owners[turn] = player
-                    self._engine_of[turn] = next(self._engines)
-                    self.at(self.now_ms + self._engine_of[turn].thinks_ms, ("thought", turn))
-                case Commit(turn, _, draft):
-                    self.owners[turn] = draft.player
+                case Begin(turn):
+                    self.owners[turn.id] = turn.player
+                    self._engine_of[turn.id] = next(self._engines)
+                    self.at(self.now_ms + self._engine_of[turn.id].thinks_ms, ("thought", turn.id))
+                case Commit(turn):
+                    self.owners[turn.id] = turn.draft.player
                 case Release(turn):
-                    self._released.add(turn)
-                    self._sound(turn)
-                case Cancel(turn, _, outcome, begun):
-                    if outcome is Outcome.INTERRUPTED:
-                        self.cut_by[turn] = self.last_voice
-                    if not begun:
-                        self.ended[turn] = outcome
+                    self._released[turn.id] = turn
+                    self._sound(turn.id)
+                case Cancel(turn):
+                    if turn.cancelled_as is Outcome.INTERRUPTED:
+                        self.cut_by[turn.id] = self.last_voice
+                    if not turn.begun:
+                        self.ended[turn.id] = turn.cancelled_as
                     else:
-                        self.at(self.now_ms + 20, ("over", turn))
+                        self.at(self.now_ms + 20, ("over", turn.id))
                 case AskAgain(at_ms):
                     self.at(max(at_ms, self.now_ms), "tick")
                 case _:
@@ -122,15 +123,15 @@ class Table:
     def _sound(self, turn: TurnId) -> None:
         if turn in self._released and turn in self._thought and turn not in self.ended:
             self.heard.append(turn)
-            self.talk.on_first_audio(turn)
+            self.talk.on_stage(self._released[turn], Stage.FIRST_AUDIO, at_ms=self.now_ms)
             self.at(self.now_ms + self._engine_of[turn].speaks_ms, ("over", turn))
 
     def _end(self, turn: TurnId) -> None:
         if turn in self.ended:
             return
-        outcome, effects = self.talk.on_finished(turn, at_ms=self.now_ms)
-        self.ended[turn] = outcome
-        self._perform(effects)
+        ended = self.talk.turns.get(turn)
+        self.ended[turn] = ended.cancelled_as if ended is not None else None
+        self._perform(self.talk.on_finished(turn, at_ms=self.now_ms))
 
 
 TEXTS = st.sampled_from(
@@ -199,13 +200,13 @@ def typed(player: PlayerId, text: str) -> TurnEnded:
     return TurnEnded(replace(a_draft(player, text), typed=True), 0)
 
 
-def an_answer_under_way() -> tuple[TurnTaking, TurnId]:
+def an_answer_under_way() -> tuple[TurnTaking, Turn]:
     talk = TurnTaking(Questions(named, NAMES))
     talk.move((SMITH, INNKEEPER))
     talk.on_ear(SpeechStarted(QUIET, 0), at_ms=0)
     effects = talk.on_ear(typed(QUIET, "Grimjaw, tell me a story."), at_ms=0)
     (turn,) = [effect.turn for effect in effects if isinstance(effect, Release)]
-    talk.on_first_audio(turn)
+    talk.on_stage(turn, Stage.FIRST_AUDIO, at_ms=0)
     return talk, turn
 
 
@@ -215,14 +216,14 @@ def test_other_players_cut_answers_by_voice_but_not_by_typing() -> None:
     assert not [e for e in talk.on_ear(typed(LOUD, "what is that?"), at_ms=1_000) if isinstance(e, Cancel)]
     talk.on_ear(SpeechStarted(LOUD, 0), at_ms=2_000)
     (cut,) = [e for e in talk.on_ear(a_partial(LOUD, "wait", 0), at_ms=2_100) if isinstance(e, Cancel)]
-    assert (cut.turn, cut.outcome) == (turn, Outcome.INTERRUPTED)
+    assert (cut.turn, turn.cancelled_as) == (turn, Outcome.INTERRUPTED)
 
 
 def test_player_who_types_cuts_their_own_answer_off() -> None:
     talk, turn = an_answer_under_way()
     talk.on_ear(SpeechStarted(QUIET, 0), at_ms=1_000)
     (cut,) = [e for e in talk.on_ear(typed(QUIET, "Enough."), at_ms=1_000) if isinstance(e, Cancel)]
-    assert (cut.turn, cut.outcome) == (turn, Outcome.INTERRUPTED)
+    assert (cut.turn, turn.cancelled_as) == (turn, Outcome.INTERRUPTED)
 
 
 def test_question_after_a_long_story_is_answered_in_time() -> None:
@@ -230,8 +231,8 @@ def test_question_after_a_long_story_is_answered_in_time() -> None:
     talk.on_ear(SpeechStarted(LOUD, 0), at_ms=1_000)
     (commit,) = [e for e in talk.on_ear(typed(LOUD, "Mirelle, an ale."), at_ms=1_000) if isinstance(e, Commit)]
     assert talk.tick(at_ms=59_000) == []
-    talk.on_finished(story, at_ms=60_000)
-    assert Release(commit.turn, INNKEEPER) in talk.tick(at_ms=60_300)
+    talk.on_finished(story.id, at_ms=60_000)
+    assert Release(commit.turn) in talk.tick(at_ms=60_300)
     assert not [effect for effect in talk.tick(at_ms=60_400) if isinstance(effect, Cancel)]
 
 
@@ -242,24 +243,27 @@ def test_npc_that_ignores_a_cut_off_blocks_nobody_forever() -> None:
     (commit,) = [effect for effect in effects if isinstance(effect, Commit)]
     (again,) = [effect.at_ms for effect in talk.tick(at_ms=15_000) if isinstance(effect, AskAgain)]
     (late,) = [effect for effect in talk.tick(at_ms=again) if isinstance(effect, Cancel)]
-    assert (late.turn, late.outcome) == (commit.turn, Outcome.SUPERSEDED)
+    assert (late.turn, late.turn.cancelled_as) == (commit.turn, Outcome.SUPERSEDED)
 
 
 def test_endless_question_is_asked_with_its_newest_parts() -> None:
     talk = TurnTaking(Questions(named, NAMES))
     talk.move((SMITH, INNKEEPER))
-    asked: list[Begin] = []
+    asked: list[SpokenQuestion] = []
     n_kept = 0
     for number in range(500):
         talk.on_ear(SpeechStarted(LOUD, 0), at_ms=number)
-        effects = talk.on_ear(typed(LOUD, f"Grimjaw, {number} {LONG[:150]}"), at_ms=number)
-        asked += [effect for effect in effects if isinstance(effect, Begin)]
+        part = typed(LOUD, f"Grimjaw, {number} {LONG[:150]}")
+        part = replace(part, draft=replace(part.draft, utterance=UtteranceId(str(number))))
+        effects = talk.on_ear(part, at_ms=number)
+        asked += [effect.turn.question for effect in effects if isinstance(effect, Begin)]
         n_kept += sum(isinstance(effect, Keep) for effect in effects)
         for turn in [turn.id for turn in talk.turns if turn.begun and turn.cancelled_as is not None]:
-            asked += [effect for effect in talk.on_finished(turn, at_ms=number)[1] if isinstance(effect, Begin)]
+            effects = talk.on_finished(turn, at_ms=number)
+            asked += [effect.turn.question for effect in effects if isinstance(effect, Begin)]
     assert n_kept == 500
-    assert all(len(begin.text) <= 1_200 for begin in asked)
-    assert asked[-1].text.count("Grimjaw") == asked[-1].n_kept == MAX_PARTS
+    assert all(len(question.text) <= 1_200 for question in asked)
+    assert asked[-1].text.count("Grimjaw") == len(asked[-1].utterances) == MAX_PARTS
     assert "Grimjaw, 499 " in asked[-1].text and "Grimjaw, 493 " not in asked[-1].text
 
 
@@ -268,7 +272,7 @@ def test_one_long_speech_is_asked_whole() -> None:
     talk.move((SMITH, INNKEEPER))
     effects = talk.on_ear(TurnEnded(a_draft(LOUD, "Grimjaw, " + LONG * 5), 0), at_ms=0)
     (begin,) = [effect for effect in effects if isinstance(effect, Begin)]
-    assert begin.text == "Grimjaw, " + LONG * 5
+    assert begin.turn.question.text == "Grimjaw, " + LONG * 5
 
 
 def test_an_aside_in_the_middle_of_a_question_does_not_lose_it() -> None:
@@ -278,9 +282,9 @@ def test_an_aside_in_the_middle_of_a_question_does_not_lose_it() -> None:
     talk.on_ear(SpeechStarted(QUIET, 0), at_ms=100)
     effects = talk.on_ear(TurnEnded(a_draft(QUIET, "brb, pizza"), 0), at_ms=1_000)
     (aside,) = [effect for effect in effects if isinstance(effect, Keep)]
-    assert (aside.addressed.unaddressed, aside.is_between) == (Unaddressed.OUT_OF_CHARACTER, True)
+    assert aside.addressed.unaddressed is Unaddressed.OUT_OF_CHARACTER
     (again,) = [effect for effect in effects if isinstance(effect, Commit)]
-    assert again.draft.text == "How is my blade?"
+    assert again.turn.draft.text == "How is my blade?"
 
 
 def test_the_work_for_a_line_grows_with_the_line_alone() -> None:

@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from glyphoxa.adapters.postgres.server.database import CampaignQueries, Database
 from glyphoxa.adapters.postgres.server.listen import TABLE, Listener
-from glyphoxa.domain.commands import PendingCommand
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.ids import CampaignId, SessionId
+from glyphoxa.npc.commands import PendingCommand
 
 ANSWERED_WITHIN_S: Final = 5.0
 
