@@ -51,7 +51,7 @@ from glyphoxa.npc.budget import TierSelector, ToolLatencies
 from glyphoxa.npc.memory_tools import NpcMemory
 from glyphoxa.npc.mouth import Listener, Mouth
 from glyphoxa.npc.reviser import Reviser, SecondLook
-from glyphoxa.npc.room import LookedUp, LookUpSlow, Room, RoomMessage
+from glyphoxa.npc.room import Room, RoomMessage
 from glyphoxa.npc.session import DmChannels, TableSession, end_when_deserted
 from glyphoxa.npc.session_state import SessionStateKeeper, StoredSession
 from glyphoxa.npc.table import Ear, EarListener
@@ -404,7 +404,7 @@ class _Wiring:
 
     def _tools_of(self, npc: Npc) -> Toolbox | None:
         def tell(look_up: LookUp) -> None:
-            self._to_room(LookedUp(npc.id, look_up))
+            self._room.looked_up(npc.id, look_up)
 
         store, outside = self.opening.store, self.opening.outside.get(npc.id, ())
         memory: NpcMemory | None = None
@@ -423,7 +423,7 @@ class _Wiring:
             tier=npc.budget_tier,
             rules=self.opening.settings.tiers.rules,
             tell=tell,
-            tell_slow=lambda: self._to_room(LookUpSlow(npc.id)),
+            tell_slow=lambda: self._room.lookup_is_slow(npc.id),
             latencies=self._latencies,
         )
 

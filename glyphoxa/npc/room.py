@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import assert_never
 
 from glyphoxa.actors.clock import TableClock
@@ -60,62 +60,12 @@ from glyphoxa.turns.effects import (
 from glyphoxa.turns.turn import Turn, heard_stages
 from glyphoxa.turns.turn_taking import TurnTaking
 
-# The room's messages.
-
-
-@dataclass(frozen=True, slots=True)
-class RoomTick:
-    """A requested time has come."""
-
-
-@dataclass(frozen=True, slots=True)
-class Move:
-    """The scene changes. `done` is called when everybody knows."""
-
-    scene: Scene
-    done: Callable[[], object] = lambda: None
-
-
-@dataclass(frozen=True, slots=True)
-class Leave:
-    """A player leaves the table. Unfinished speech is stored as far as it was heard."""
-
-    player: PlayerId
-
-
-@dataclass(frozen=True, slots=True)
-class End:
-    """The session ends: NPCs fall silent, unfinished speech is stored."""
-
-
-@dataclass(frozen=True, slots=True)
-class LookedUp:
-    """A tool answered an NPC's model."""
-
-    npc: NpcId
-    look_up: LookUp
-
-
-@dataclass(frozen=True, slots=True)
-class LookUpSlow:
-    """An NPC's model has been waiting for a tool."""
-
-    npc: NpcId
-
-
-@dataclass(frozen=True, slots=True)
-class Obey:
-    """A command of the DM. `answer` receives a report, or the reason for a refusal."""
-
-    command: TableCommand
-    answer: Callable[[str | InvalidInput], None]
-
-
-RoomMessage = EarEvent | MouthEvent | LookedUp | LookUpSlow | RoomTick | Move | Leave | Obey | End
+RoomMessage = EarEvent | MouthEvent | Callable[[], object]
+"""A report of an ear or an engine, or something to do after the reports before it."""
 
 
 class Room:
-    """The actor of the room. Ears and mouths post to its mailbox."""
+    """The actor of the room. Ears and engines post to its mailbox. Public methods that change something do so, too."""
 
     def __init__(
         self,
@@ -162,34 +112,82 @@ class Room:
             self._quiet.clear()
             await self._quiet.wait()
 
+    async def move(self, scene: Scene) -> None:
+        """Change the scene. Returns when everybody knows."""
+        moved = asyncio.Event()
+
+        def move() -> None:
+            self._perform(self._turn_taking.move(scene.npcs))
+            self._tell(SceneChanged(scene, self.clock.now_ms()))
+            self._prime_all(*self._turn_taking.present)
+            moved.set()
+
+        self.mailbox.post(move)
+        await moved.wait()
+
+    async def obey(self, command: TableCommand) -> str:
+        """Perform a command of the DM. Returns a report.
+
+        Raises:
+            InvalidInput: The command is impossible.
+        """
+        answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+        def obey() -> None:
+            done: str | InvalidInput
+            try:
+                done = self.control.obey(command, at_ms=self.clock.now_ms())
+            except InvalidInput as error:
+                done = error
+            if answer.cancelled():
+                return  # nobody waits any more
+            if isinstance(done, InvalidInput):
+                answer.set_exception(done)
+            else:
+                answer.set_result(done)
+
+        self.mailbox.post(obey)
+        return await answer
+
+    def leave(self, player: PlayerId) -> None:
+        """Let a player leave the table. Unfinished speech is stored as far as it was heard."""
+        self.mailbox.post(lambda: self._leave(player))
+
+    def end(self) -> None:
+        """End the session: NPCs fall silent, unfinished speech is stored."""
+
+        def end() -> None:
+            for player in tuple(self._unfinished):
+                self._leave(player)
+            self._perform(self._turn_taking.hush_all())
+
+        self.mailbox.post(end)
+
+    def looked_up(self, npc: NpcId, look_up: LookUp) -> None:
+        """Note that a tool answered an NPC's model."""
+
+        def note() -> None:
+            for turn in [turn for turn in self._turn_taking.turns.to(npc) if turn.begun][-1:]:
+                turn.looked_up += (look_up,)
+
+        self.mailbox.post(note)
+
+    def lookup_is_slow(self, npc: NpcId) -> None:
+        """Note that an NPC's model has been waiting for a tool."""
+        taking = self._turn_taking
+        self.mailbox.post(lambda: self._perform(taking.lookup_is_slow(npc, at_ms=self.clock.now_ms())))
+
     def take(self, message: RoomMessage) -> None:
         """Handle one message."""
-        if isinstance(message, MouthEvent):
+        if callable(message):
+            message()
+        elif isinstance(message, MouthEvent):
             self._on_mouth(message)
-            return
-        now_ms = self.clock.now_ms()
-        match message:
-            case RoomTick():
-                self._perform(self._turn_taking.tick(at_ms=now_ms))
-            case Move(scene, done):
-                self._move(scene)
-                done()
-            case Leave(player):
-                self._leave(player)
-            case End():
-                for player in tuple(self._unfinished):
-                    self._leave(player)
-                self._perform(self._turn_taking.hush_all())
-            case Obey(command, answer):
-                self._obey(command, answer)
-            case LookedUp(npc, look_up):
-                for turn in [turn for turn in self._turn_taking.turns.to(npc) if turn.begun][-1:]:
-                    turn.looked_up += (look_up,)
-            case LookUpSlow(npc):
-                self._perform(self._turn_taking.lookup_is_slow(npc, at_ms=now_ms))
-            case _:
-                if self._hears(message):
-                    self._on_ear(message, now_ms)
+        elif self._hears(message):
+            self._on_ear(message, self.clock.now_ms())
+
+    def _tick(self) -> None:
+        self._perform(self._turn_taking.tick(at_ms=self.clock.now_ms()))
 
     # -- players
 
@@ -224,7 +222,7 @@ class Room:
             if isinstance(effect, Keep) and (spoken := effect.addressed.command) is not None:
                 command = command_of(spoken, self.state.campaign)
                 assert not isinstance(command, MoveTo)  # noqa: S101 - nobody gives it aloud
-                self._obey(command)
+                self.control.obey(command, at_ms=at_ms)
 
     def _follow(self, event: EarEvent) -> None:
         """Track unfinished speech."""
@@ -243,14 +241,6 @@ class Room:
 
     def _with_id(self, draft: Draft) -> Draft:
         return draft if draft.utterance is not None else replace(draft, utterance=self._ids.new_utterance())
-
-    def _obey(self, command: TableCommand, answer: Callable[[str | InvalidInput], None] = lambda _: None) -> None:
-        try:
-            done = self.control.obey(command, at_ms=self.clock.now_ms())
-        except InvalidInput as error:
-            answer(error)
-            return
-        answer(done)
 
     # -- effects
 
@@ -300,7 +290,7 @@ class Room:
                     record = self._record(number, draft, addressed, Outcome.NOT_ADDRESSED)
                     self._finish(replace(record, unaddressed=addressed.unaddressed))
             case AskAgain(at_ms):
-                self.clock.call_at(at_ms, lambda: self.mailbox.post(RoomTick()))
+                self.clock.call_at(at_ms, lambda: self.mailbox.post(self._tick))
             case _:
                 assert_never(effect)
 
@@ -390,7 +380,7 @@ class Room:
                 if stage is Stage.FIRST_AUDIO:
                     turn.audience = turn.audience or frozenset({*self._turn_taking.present, turn.npc})
                     # Somebody may already talk over it.
-                    self._perform(self._turn_taking.tick(at_ms=self.clock.now_ms()))
+                    self._tick()
             case Injected(prompt=prompt, tier=tier):
                 turn.prompt, turn.tier = prompt, tier
             case SentenceRejected(unsaid=unsaid):
@@ -456,13 +446,6 @@ class Room:
             npc_id=npc.id,
             witnesses=turn.audience or frozenset(),
         )
-
-    # -- scene
-
-    def _move(self, scene: Scene) -> None:
-        self._perform(self._turn_taking.move(scene.npcs))
-        self._tell(SceneChanged(scene, self.clock.now_ms()))
-        self._prime_all(*self._turn_taking.present)
 
     def _expect(self, turn: Turn) -> None:
         """Prime the engines with an answer while it plays, first the one that gives it."""

@@ -35,7 +35,7 @@ from glyphoxa.npc.commands import CommandInbox, MoveTo, SessionCommand, StoredCo
 from glyphoxa.npc.readiness import Preparation
 from glyphoxa.npc.reviser import Reviser
 from glyphoxa.npc.revisions import Revisions
-from glyphoxa.npc.room import End, Leave, Move, Obey, Room
+from glyphoxa.npc.room import Room
 from glyphoxa.npc.session_state import SessionStateKeeper
 from glyphoxa.npc.table import AudioSink, Ear, EarListener, Seat
 from glyphoxa.npc.table_state import Covered, TableState, TypedLines
@@ -160,7 +160,7 @@ class TableSession:
         self._seats = TableSeats(
             room.state,
             open_ear=lambda player: open_ear(player, room.mailbox.post),
-            on_left=lambda player: room.mailbox.post(Leave(player)),
+            on_left=room.leave,
             is_paused=lambda: self.is_paused,
         )
         revisions, prefetch = self.revisions, context.prefetch
@@ -308,20 +308,13 @@ class TableSession:
     async def move(self, scene: SceneId) -> None:
         entered = self.campaign.scene(scene)
         await enter(entered, self.state, self.context)
-        moved = asyncio.Event()
-        self.room.mailbox.post(Move(entered, moved.set))
-        await moved.wait()
+        await self.room.move(entered)
 
     async def obey(self, command: SessionCommand) -> str:
         if isinstance(command, MoveTo):
             await self.move(command.scene)
             return f"the table is now at {self.state.location_name}"
-        answered: asyncio.Queue[str | InvalidInput] = asyncio.Queue()
-        self.room.mailbox.post(Obey(command, answered.put_nowait))
-        answer = await answered.get()
-        if isinstance(answer, InvalidInput):
-            raise answer
-        return answer
+        return await self.room.obey(command)
 
     # -- crashes
 
@@ -353,7 +346,7 @@ class TableSession:
             return
         self._is_closing = True
         await self._seats.leave_all(LEAVE_MS)
-        self.room.mailbox.post(End())
+        self.room.end()
         await within(FALL_SILENT_MS, "the speaking NPC", self.room.wait_until_quiet())
         await self._stack.aclose()
 

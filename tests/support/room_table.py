@@ -17,7 +17,7 @@ from glyphoxa.language.calls import CallKind
 from glyphoxa.names.people import AddresseeMention, Understood
 from glyphoxa.npc.actor import NpcActor
 from glyphoxa.npc.mouth import Listener, MouthEvent
-from glyphoxa.npc.room import Move, Room
+from glyphoxa.npc.room import Room
 from glyphoxa.npc.table_state import TableState
 from glyphoxa.prompt.conversation import Conversation
 from glyphoxa.transcript.journal import Journal
@@ -133,8 +133,9 @@ class TableOfTwins:
         await self.settle()
 
     async def move(self, scene: SceneId) -> None:
-        self.room.mailbox.post(Move(a_campaign().scene(scene)))
+        moving = asyncio.create_task(self.room.move(a_campaign().scene(scene)))
         await self.settle()
+        await moving
 
     def mouth(self, npc: NpcId) -> MouthTwin:
         return self.mouths[npc][-1]

@@ -25,7 +25,7 @@ from glyphoxa.domain.ids import NpcId, SpeakerId
 from glyphoxa.domain.turn import LookUp, Outcome, Stage, Unaddressed
 from glyphoxa.language.words import leads_to
 from glyphoxa.npc.mouth import Finished, Injected, ReplyKnown, SentenceStarted
-from glyphoxa.npc.room import Leave, LookedUp, Room
+from glyphoxa.npc.room import Room
 from glyphoxa.turns.floor import Patience
 from glyphoxa.turns.questions import Questions
 from glyphoxa.turns.turn_taking import TurnTaking
@@ -342,7 +342,7 @@ async def test_npc_goes_on_and_remembers_a_listeners_words(table: TableOfTwins, 
 
 async def test_player_who_leaves_is_not_shown_as_speaking(table: TableOfTwins) -> None:
     table.room.mailbox.post(SpeechStarted(TAMSIN, 0))
-    table.room.mailbox.post(Leave(TAMSIN))
+    table.room.leave(TAMSIN)
     await table.settle()
     assert isinstance(table.events[-1], NothingSaid)
 
@@ -379,7 +379,7 @@ async def test_words_of_a_leaving_player_are_kept_with_word_data(
     table.room.mailbox.post(SpeechStarted(BRAN, table.now_ms))
     heard = Heard("ask Grimjaw about", "ask grimja about", (grimjaw,), 100, 100, words)
     table.room.mailbox.post(PartialHeard(BRAN, heard, 100))
-    table.room.mailbox.post(Leave(BRAN))
+    table.room.leave(BRAN)
     await table.settle()
     (kept,) = [event.utterance for event in table.events if isinstance(event, UtteranceKept)]
     assert (kept.text, kept.raw_text) == ("ask Grimjaw about", "ask grimja about")
@@ -426,7 +426,7 @@ async def test_unheard_answer_is_not_stored(table: TableOfTwins) -> None:
 async def test_look_ups_are_recorded_in_the_turn_they_answer(table: TableOfTwins) -> None:
     def look_up(npc: NpcId, query: str) -> LookUp:
         found = LookUp("memory_search_sessions", {"query": query}, {"found": []}, took_ms=5)
-        table.room.mailbox.post(LookedUp(npc, found))
+        table.room.looked_up(npc, found)
         return found
 
     look_up(SMITH, "before anybody asked")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 
@@ -29,7 +30,6 @@ from glyphoxa.npc.commands import (
     Unpause,
     WhisperTo,
 )
-from glyphoxa.npc.room import Obey
 from glyphoxa.prompt.conversation import RollingSummary
 from tests.support.builders import BRAN, FORGE, INNKEEPER, MARKET, SMITH, TAMSIN, a_campaign, a_draft, a_partial
 from tests.support.room_table import TableOfTwins
@@ -50,13 +50,9 @@ async def table() -> AsyncIterator[TableOfTwins]:
 
 
 async def obeyed(table: TableOfTwins, command: TableCommand) -> str:
-    answers: list[str | InvalidInput] = []
-    table.room.mailbox.post(Obey(command, answers.append))
+    obeying = asyncio.create_task(table.room.obey(command))
     await table.settle()
-    [answer] = answers
-    if isinstance(answer, InvalidInput):
-        raise answer
-    return answer
+    return await obeying
 
 
 async def answered(table: TableOfTwins, text: str, npc: NpcId = SMITH) -> None:
@@ -193,8 +189,7 @@ async def test_stop_cuts_speech_and_cancels_answers_without_losing_words(table: 
     table.mouth(SMITH).reply = "Once upon a time"
     await table.says(TAMSIN, "Grimjaw, tell me a story.")
     await table.says(TAMSIN, "(to Bran) hush")
-    table.room.mailbox.post(Obey(StopAll(), lambda _: None))
-    await table.settle()
+    await obeyed(table, StopAll())
     await table.pass_time(1_000)
     assert kept(table) == [
         ("Tamsin", "Grimjaw, tell me a story."),
