@@ -67,6 +67,7 @@ def _languages() -> dict[str, dict[str, str]]:
 
 
 _LOADING: Final = "glyphoxa.adapters.local.loading"
+_CLOUD: Final = "glyphoxa_processors.cloud"
 _PROCESSORS: Final = "glyphoxa_processors"
 _HOSTED: Final = "glyphoxa.adapters.openai_models"
 _CHAT: Final = "glyphoxa.chat.client"
@@ -78,14 +79,12 @@ _openai = partial(Provider, extra="openai", modules=("openai",), key_env="OPENAI
 _like_openai = partial(Provider, extra="openai", modules=("openai",))
 _google = partial(Provider, extra="google", modules=("google.genai",), key_env="GOOGLE_API_KEY")
 _over_sockets = partial(Provider, extra="voice", modules=("pipecat", "websockets"))
-_deepgram = partial(
-    Provider, "stt", extra="deepgram", modules=("pipecat", "websockets", "deepgram"), key_env="DEEPGRAM_API_KEY"
-)
+_deepgram = partial(_over_sockets, "stt", key_env="DEEPGRAM_API_KEY")
 
 ROWS: Final = (
     Provider("stt", "whisper", f"{_LOADING}:whisper", LOCAL, ("ctranslate2", "tokenizers"), weights=_WHISPERS),
-    _deepgram("deepgram-nova", f"{_PROCESSORS}.deepgram_stt:make_nova", model="nova-3-general"),
-    _deepgram("deepgram-flux", f"{_PROCESSORS}.deepgram_stt:make_flux", model="flux-general-en"),
+    _deepgram("deepgram-nova", f"{_CLOUD}.deepgram_stt:make_nova", model="nova-3-general"),
+    _deepgram("deepgram-flux", f"{_CLOUD}.deepgram_stt:make_flux", model="flux-general-en"),
     _llama("qwen-1.5b", weights=("qwen2.5-coder-1.5b-instruct-q4_k_m",)),
     _llama("qwen-0.5b", weights=("qwen2.5-coder-0.5b-instruct-q4_k_m",)),
     _llama("local", needs=("model",)),
@@ -94,33 +93,29 @@ ROWS: Final = (
     _like_openai("llm", "ollama", f"{_PROCESSORS}.llm:ollama", model="llama3.2"),
     _google("llm", "google", f"{_PROCESSORS}.google_llm:google", model="gemini-3.6-flash", profile=LARGE),
     Provider("tts", "hibari", f"{_LOADING}:hibari", LOCAL, ("hibari",)),
-    _openai("tts", "openai", f"{_PROCESSORS}.cloud_tts:openai", model="gpt-4o-mini-tts"),
-    _over_sockets("tts", "deepgram", f"{_PROCESSORS}.cloud_tts:deepgram", key_env="DEEPGRAM_API_KEY"),
-    _over_sockets("tts", "cartesia", f"{_PROCESSORS}.cloud_tts:cartesia", key_env="CARTESIA_API_KEY", model="sonic-3"),
+    _openai("tts", "openai", f"{_CLOUD}.voices:openai", model="gpt-4o-mini-tts"),
+    _over_sockets("tts", "deepgram", f"{_CLOUD}.voices:deepgram", key_env="DEEPGRAM_API_KEY"),
+    _over_sockets("tts", "cartesia", f"{_CLOUD}.voices:cartesia", key_env="CARTESIA_API_KEY", model="sonic-3"),
     _over_sockets(
         "tts",
         "elevenlabs",
-        f"{_PROCESSORS}.cloud_tts:elevenlabs",
+        f"{_CLOUD}.voices:elevenlabs",
         key_env="ELEVENLABS_API_KEY",
         model="eleven_flash_v2_5",
     ),
-    Provider(
+    _over_sockets(
         "s2s",
         "openai-realtime",
-        f"{_PROCESSORS}.openai_realtime:endpoint",
-        "openai",
-        ("pipecat", "openai"),
-        "OPENAI_API_KEY",
-        "gpt-realtime",
+        "glyphoxa_processors.s2s.openai_realtime:endpoint",
+        key_env="OPENAI_API_KEY",
+        model="gpt-realtime",
     ),
-    Provider(
+    _over_sockets(
         "s2s",
         "gemini-live",
-        f"{_PROCESSORS}.gemini_live:endpoint",
-        "google",
-        ("pipecat", "google.genai"),
-        "GOOGLE_API_KEY",
-        "gemini-3.8-live",
+        "glyphoxa_processors.s2s.gemini_live:endpoint",
+        key_env="GOOGLE_API_KEY",
+        model="gemini-3.8-live",
     ),
     Provider(
         "embeddings",

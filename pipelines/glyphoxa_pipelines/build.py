@@ -10,17 +10,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from loguru import logger
-
 from glyphoxa.app.engines import EarSpec, MouthSpec
 from glyphoxa.config.settings import Settings
-from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.npc.mouth import Mouth
 from glyphoxa.npc.rescue import RescuedMouth
 from glyphoxa.npc.table import Ear
-from glyphoxa.providers.building import S2S, STT, build, names
-from glyphoxa_pipelines import s2s
-from glyphoxa_pipelines.cascaded import CharacterRules, GraphMouth, llm_of, stages
+from glyphoxa.providers.building import STT, build
+from glyphoxa_pipelines.cascaded import GraphMouth, llm_of, stages
 from glyphoxa_pipelines.ear import PipelineEar
 from glyphoxa_pipelines.host import PipelineHost, host_of
 from glyphoxa_processors.recogniser import Recogniser
@@ -47,26 +43,10 @@ async def open_ear(spec: EarSpec) -> Ear:
 
 async def open_cascaded(spec: MouthSpec) -> Mouth:
     """Build a cascaded mouth with the configured fallbacks. Entry point `cascaded`."""
-    return _in_turn(spec, spec.settings.in_turn, line="mouth")
+    return in_turn(spec, spec.settings.in_turn, line="mouth")
 
 
-async def open_s2s(spec: MouthSpec) -> Mouth:
-    """Build a speech-to-speech mouth, with a cascaded fallback if configured. Entry point `s2s`."""
-    if not spec.settings.providers.s2s.rescue:
-        return _s2s_mouth(spec)
-    mouth = RescuedMouth(spec.npc.name, spec.listener, spec.now_ms)
-    first = _s2s_mouth(replace(spec, listener=mouth.from_first))
-    try:
-        behind = replace(_without_provider_voice(spec), listener=mouth.from_second)
-        second = _in_turn(behind, spec.settings.in_turn, line="rescue")
-    except InvalidInput as error:
-        logger.warning("{} has no fallback engine: {}", spec.npc.name, error)
-        return _s2s_mouth(spec)
-    mouth.join(first, second)
-    return mouth
-
-
-def _in_turn(spec: MouthSpec, chain: Sequence[Settings], *, line: str, number: int = 1) -> Mouth:
+def in_turn(spec: MouthSpec, chain: Sequence[Settings], *, line: str, number: int = 1) -> Mouth:
     """Build a cascaded mouth with its fallbacks.
 
     Args:
@@ -81,31 +61,16 @@ def _in_turn(spec: MouthSpec, chain: Sequence[Settings], *, line: str, number: i
     mouth = RescuedMouth(spec.npc.name, spec.listener, spec.now_ms, returns=True)
     first, behind = replace(spec, listener=mouth.from_first), replace(spec, listener=mouth.from_second)
     if settings.providers.tts != others[0].providers.tts:
-        behind = _without_provider_voice(behind)
+        behind = without_provider_voice(behind)
     stalled_after_ms = settings.providers.llm.fallback_after_ms
     graph = partial(stages, llm=llm_of(first, stalled_after_ms=stalled_after_ms))
     mouth.join(
         GraphMouth(first, graph, excuses=(), line=name, patience_ms=stalled_after_ms),  # the last mouth says excuses
-        _in_turn(behind, others, line=line, number=number + 1),
+        in_turn(behind, others, line=line, number=number + 1),
     )
     return mouth
 
 
-def _without_provider_voice(spec: MouthSpec) -> MouthSpec:
+def without_provider_voice(spec: MouthSpec) -> MouthSpec:
     """Return the specification of a fallback: the campaign's provider voice belongs to the first provider."""
     return replace(spec, npc=replace(spec.npc, voice=replace(spec.npc.voice, provider_voice=None)))
-
-
-def _s2s_mouth(spec: MouthSpec) -> Mouth:
-    """Build a speech-to-speech mouth.
-
-    Raises:
-        InvalidInput: No service is configured, or its key is missing.
-    """
-    provider = spec.settings.providers.s2s
-    if provider.name == "none":
-        valid = " or ".join(names("s2s"))
-        raise InvalidInput(f"NPC {spec.npc.id!r} has engine s2s, but providers.s2s.name is none; set it to {valid}")
-    endpoint = build(provider, section=S2S, voice=spec.npc.voice.provider_voice)
-    rules = CharacterRules(spec, repairs=False)
-    return s2s.S2sMouth(spec, partial(s2s.stages, endpoint=endpoint, rules=rules), excuses=())

@@ -251,15 +251,11 @@ class GraphMouth:
     def _report(self, event: MouthEvent) -> None:
         """Forward an event, unless its turn is over."""
         if isinstance(event, Finished):
-            self._note_heard(event)
             if event.error:
                 self._interrupt()  # stop hanging work before the next turn
             self._listener(event)
         elif event.turn == self._speaker.turn:
             self._listener(event)
-
-    def _note_heard(self, event: Finished) -> None:
-        """Take what was heard of a reply. Overridden for graphs with their own conversation."""
 
     def _interrupt(self) -> None:
         if self._line is not None:

@@ -24,7 +24,6 @@ from glyphoxa.providers.building import KINDS, LLM, S2S, STT, TTS, Choice, build
 from glyphoxa_pipelines.host import PipelineHost
 from glyphoxa_processors.hot_context import as_context
 from glyphoxa_processors.llm import NoWords, SpokenLLM
-from glyphoxa_processors.s2s_session import SessionFailed, SpokenSound
 from glyphoxa_processors.speaker import Sample
 
 _SYSTEM: Final = "You answer with one word."
@@ -55,7 +54,8 @@ async def ask(section: str, choice: Choice) -> str:
         case "tts":
             return await _ask_tts(choice)
         case _:
-            return await _ask_s2s(choice)
+            tried: str = await build(choice, section=S2S).try_out(_MESSAGES[::2])
+            return tried
 
 
 async def _ask_llm(choice: Choice) -> str:
@@ -111,24 +111,6 @@ async def sample(text: str, tts: Choice, *, voice: str | None) -> bytes:
         return await heard.of(text, line.send)
     finally:
         await host.close()
-
-
-async def _ask_s2s(choice: Choice) -> str:
-    session = build(choice, section=S2S).session((), lambda: None)
-    began_s = time.monotonic()
-    try:
-        await session.open()
-        opened_ms = _ms_since(began_s)
-        await session.ask((Message("system", _SYSTEM), Message("user", "What colour is the sky?")), ())
-        began_s = time.monotonic()
-        async for given in session.respond(()):
-            if isinstance(given, SpokenSound):
-                return f"session after {opened_ms} ms, first sound {_ms_since(began_s)} ms after the question"
-        raise Unavailable("the service returned no sound")
-    except SessionFailed as error:
-        raise Unavailable(str(error)) from error
-    finally:
-        await session.close()
 
 
 class _Heard(FrameProcessor):

@@ -6,16 +6,55 @@ Such a model takes no list of names. Its input is text from the players' ears, w
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
+
+from loguru import logger
 from pipecat.processors.frame_processor import FrameProcessor
 
 from glyphoxa.app.engines import MouthSpec
-from glyphoxa.npc.mouth import Finished
-from glyphoxa_pipelines.cascaded import GraphMouth
+from glyphoxa.domain.errors import InvalidInput
+from glyphoxa.npc.mouth import Mouth
+from glyphoxa.npc.rescue import RescuedMouth
+from glyphoxa.providers.building import S2S, build, names
+from glyphoxa_pipelines.build import in_turn, without_provider_voice
+from glyphoxa_pipelines.cascaded import CharacterRules, GraphMouth
 from glyphoxa_processors.hot_context import HotContextInjector
-from glyphoxa_processors.s2s_session import Endpoint
-from glyphoxa_processors.s2s_voice import STALLED_AFTER_MS, HeardFrame, SpeechToSpeechVoice
+from glyphoxa_processors.s2s.session import Endpoint
+from glyphoxa_processors.s2s.voice import STALLED_AFTER_MS, SpeechToSpeechVoice
 from glyphoxa_processors.speaker import Speaker
-from glyphoxa_processors.spoken_text import ReplyRules
+from glyphoxa_processors.spoken_text import NewCheck
+
+
+async def open_s2s(spec: MouthSpec) -> Mouth:
+    """Build a speech-to-speech mouth, with a cascaded fallback if configured. Entry point `s2s`."""
+    if not spec.settings.providers.s2s.rescue:
+        return _s2s_mouth(spec)
+    mouth = RescuedMouth(spec.npc.name, spec.listener, spec.now_ms)
+    first = _s2s_mouth(replace(spec, listener=mouth.from_first))
+    try:
+        behind = replace(without_provider_voice(spec), listener=mouth.from_second)
+        second = in_turn(behind, spec.settings.in_turn, line="rescue")
+    except InvalidInput as error:
+        logger.warning("{} has no fallback engine: {}", spec.npc.name, error)
+        return _s2s_mouth(spec)
+    mouth.join(first, second)
+    return mouth
+
+
+def _s2s_mouth(spec: MouthSpec) -> Mouth:
+    """Build a speech-to-speech mouth.
+
+    Raises:
+        InvalidInput: No service is configured, or its key is missing.
+    """
+    provider = spec.settings.providers.s2s
+    if provider.name == "none":
+        valid = " or ".join(names("s2s"))
+        raise InvalidInput(f"NPC {spec.npc.id!r} has engine s2s, but providers.s2s.name is none; set it to {valid}")
+    endpoint = build(provider, section=S2S, voice=spec.npc.voice.provider_voice)
+    new_check = CharacterRules(spec, repairs=False).new_check
+    return S2sMouth(spec, partial(stages, endpoint=endpoint, new_check=new_check), excuses=())
 
 
 def stages(
@@ -23,29 +62,17 @@ def stages(
     speaker: Speaker,
     *,
     endpoint: Endpoint,
-    rules: ReplyRules,
+    new_check: NewCheck,
     stalled_after_ms: int = STALLED_AFTER_MS,
 ) -> list[FrameProcessor]:
     voice = SpeechToSpeechVoice(
-        endpoint,
-        speaker,
-        tools=spec.tools,
-        new_splitter=rules.new_splitter,
-        new_check=rules.new_check,
-        stalled_after_ms=stalled_after_ms,
+        endpoint, speaker, tools=spec.tools, new_check=new_check, stalled_after_ms=stalled_after_ms
     )
     return [HotContextInjector(spec.context, speaker), voice, speaker]
 
 
 class S2sMouth(GraphMouth):
-    """A mouth whose session keeps the conversation, so it reports what was heard of each reply.
-
-    It supports no fillers and no given words, because the session has the only voice and chooses its own words.
-    """
+    """A mouth whose session has the only voice and chooses its own words, so it supports no fillers or given words."""
 
     renders_fillers = False
     says_given_words = False
-
-    def _note_heard(self, event: Finished) -> None:
-        if self._line is not None:
-            self._line.send(HeardFrame(event.heard, event.audio_ms))

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from numpy.typing import NDArray
 
-from glyphoxa_processors.cloud_tts import StreamedVoice, VoiceFailed
+from glyphoxa_processors.streamed_voice import StreamedVoice, VoiceFailed
 
 Synthesise = Callable[[str], Iterator[NDArray[np.int16]]]
 """Blocking. Yields 24 kHz mono sound in parts."""

@@ -43,7 +43,6 @@ from glyphoxa_processors.frames import (
     SecondTryFrame,
 )
 from glyphoxa_processors.moved import ToolsSchema
-from glyphoxa_processors.s2s_voice import SpeechToSpeechVoice
 from glyphoxa_processors.speaker import Speaker
 from glyphoxa_processors.tools import declare
 
@@ -98,7 +97,7 @@ class HotContextInjector(FrameProcessor):
             case InterruptionFrame():
                 self._turn = self._asked = None
             case ErrorFrame(error=error, processor=source) if self._turn is not None:
-                ends_reply = isinstance(source, LLMService | SpeechToSpeechVoice)
+                ends_reply = isinstance(source, LLMService)
                 (self._speaker.fail if ends_reply else self._speaker.note_trouble)(self._turn, error)
             case _:
                 pass

@@ -23,12 +23,10 @@ _DEADLINES_S = (
     "glyphoxa.doctor.WITHIN_S",
     "glyphoxa.doctor._CONNECT_WITHIN_S",
     "glyphoxa.web.desk.frame.WITHIN_S",
-    "glyphoxa_processors.deepgram_stt.ACKNOWLEDGED_WITHIN_S",
-    "glyphoxa_processors.deepgram_stt.ANSWERED_WITHIN_S",
+    "glyphoxa_processors.cloud.deepgram_stt.ACKNOWLEDGED_WITHIN_S",
+    "glyphoxa_processors.cloud.deepgram_stt.ANSWERED_WITHIN_S",
     "glyphoxa.chat.client._CONNECT_WITHIN_S",
-    "glyphoxa_processors.gemini_live.OPEN_WITHIN_S",
-    "glyphoxa_processors.openai_realtime.OPEN_WITHIN_S",
-    "glyphoxa_processors.openai_realtime._SETTLED_WITHIN_S",
+    "glyphoxa_processors.sockets.OPEN_WITHIN_S",
 )
 
 

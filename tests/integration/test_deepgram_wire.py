@@ -12,7 +12,7 @@ from loguru import logger
 from pipecat.frames.frames import InterimTranscriptionFrame
 
 from benchmarks.servers.deepgram import Close, Connection, DeepgramServer, OnWire, Wire, Word
-from glyphoxa_processors import deepgram_stt
+from glyphoxa_processors.cloud import deepgram_stt
 from tests.support.counting import COUNTING, say, sound, spoken, starts, stops, transcript
 from tests.support.graph import RunningGraph
 from tests.support.provider import KEYS, ProviderNamed, make_stt

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from glyphoxa.domain.heard import HeardWord
-from glyphoxa_processors.deepgram_stt import flux_said, nova_said
+from glyphoxa_processors.cloud.deepgram_stt import flux_said, nova_said
 
 
 def test_flux_times_count_from_the_first_word_and_say_when_that_was() -> None:

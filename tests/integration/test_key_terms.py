@@ -29,7 +29,7 @@ from glyphoxa.names.gazetteer import Gazetteer, entries_of
 from glyphoxa.names.keyterms import Hints
 from glyphoxa_pipelines.build import open_ear
 from glyphoxa_pipelines.host import PipelineHost
-from glyphoxa_processors import deepgram_stt
+from glyphoxa_processors.cloud import deepgram_stt
 from glyphoxa_processors.frames import KeytermsFrame
 from tests.support.counting import COUNTING, say, sound, spoken, starts, stops, transcript
 from tests.support.graph import RunningGraph

@@ -15,7 +15,6 @@ from glyphoxa.domain.events import TurnFinished
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.tiers import TierRule
 from glyphoxa.domain.turn import LookUp
-from glyphoxa.npc.budget import TierRule
 from glyphoxa.npc.tool_spec import CallableTool, Found, ToolSpec, nothing
 from glyphoxa.npc.toolbox import Toolbox
 from glyphoxa.plugins.mcp.offered import dice_tools

@@ -9,8 +9,7 @@ import pytest
 
 from benchmarks.servers.local import tone
 from benchmarks.servers.openai import SPEECH_RATE_HZ, ToolCall
-from glyphoxa.domain.ids import TurnId
-from glyphoxa_processors.s2s_session import arguments_of, message_of, pcm_of
+from glyphoxa_processors.s2s.session import arguments_of, pcm_of
 from tests.support.gemini_live_server import GeminiLiveServer
 from tests.support.memory_twins import tools_of
 from tests.support.realtime_server import Close, RealtimeServer, SpokenReply
@@ -187,36 +186,6 @@ async def test_openai_late_events_of_an_ended_response_are_not_heard() -> None:
             assert (finished.heard, finished.error) == (heard, "")
 
 
-async def test_openai_session_that_ignores_a_cancel_is_replaced(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("glyphoxa_processors.openai_realtime._SETTLED_WITHIN_S", 0.05)
-    server = brisk(RealtimeServer, [LONG, AYE], ignores_cancels=True)
-    async with server, play_with(server) as play:
-        play.begin()
-        play.release()
-        await play.until(lambda: len(play.sound) >= 48 * 150)
-        play.mouth.cancel(TurnId("t1"))
-        await play.finished()
-        finished = await play.answer(turn="t2")
-        assert (finished.heard, finished.error) == ("Aye.", "")
-        assert len(server.conversations) == 2
-
-
-async def test_openai_session_that_cannot_be_cut_is_replaced() -> None:
-    server = brisk(RealtimeServer, [LONG, AYE, AYE], refuses_cuts=True)
-    async with server, play_with(server) as play:
-        play.begin()
-        play.release()
-        await play.until(lambda: len(play.sound) >= 48 * 150)
-        play.mouth.cancel(TurnId("t1"))
-        await play.finished()
-        for turn in ("t2", "t3"):
-            finished = await play.answer(turn=turn)
-            assert (finished.heard, finished.error) == ("Aye.", "")
-        assert len(server.conversations) > 1
-
-
 @pytest.mark.parametrize("kind", [RealtimeServer, GeminiLiveServer])
 @pytest.mark.parametrize("arguments", ["{not json", "[1]", '"name"', "7", "{" * 500])
 async def test_call_with_invalid_arguments_is_answered(kind: Any, arguments: str) -> None:
@@ -261,11 +230,6 @@ async def test_connection_that_breaks_off_is_reported() -> None:
         finished = await play.answer()
         assert "the connection to the server broke off" in finished.error
         assert (await play.answer(ASKED, turn="t2")).heard == "Aye."
-
-
-@pytest.mark.parametrize("raw", [b"", b"[]", b"null", b'{"a": ', b"[" * 100_000, b"\xff\xfe", "7"])
-def test_message_that_is_no_object_is_empty(raw: str | bytes) -> None:
-    assert message_of(raw) == {}
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from pipecat.frames.frames import Frame, InterruptionFrame, TTSAudioRawFrame, TT
 from benchmarks.servers.deepgram import Close, Wire
 from benchmarks.servers.local import tone
 from glyphoxa.domain.ids import TurnId
-from glyphoxa_processors import cloud_tts
+from glyphoxa_processors.cloud import voices
 from glyphoxa_processors.frames import PieceEndFrame, PieceFrame, ReplyEndFrame
 from tests.support.graph import RunningGraph
 from tests.support.provider import KEYS, ProviderNamed, make_tts
@@ -104,7 +104,7 @@ async def test_a_connection_that_was_closed_between_two_clauses_costs_nothing(na
 async def test_a_voice_that_sends_nothing_more_is_asked_again_at_once(
     name: str, n_sounds: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cloud_tts, "STALLED_AFTER_S", 0.2)
+    monkeypatch.setattr(voices, "STALLED_AFTER_S", 0.2)
     graph, server = await spoken(name, lambda clause: clause.sounds[:n_sounds] if clause.n == 1 else clause.answers)
     assert heard(graph) == list(TEXTS)
     assert (server.texts, graph.errors) == ([TEXTS[0], TEXTS[1], TEXTS[1], TEXTS[2]], [])
@@ -114,7 +114,7 @@ async def test_a_voice_that_sends_nothing_more_is_asked_again_at_once(
 async def test_a_voice_that_stays_silent_fails_the_clause_and_speaks_the_next(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cloud_tts, "STALLED_AFTER_S", 0.2)
+    monkeypatch.setattr(voices, "STALLED_AFTER_S", 0.2)
     graph, _ = await spoken(name, lambda clause: [] if clause.n in (1, 2) else clause.answers)
     assert heard(graph) == [TEXTS[0], "", TEXTS[2]]
     assert [("the voice failed" in error) for error in reasons(graph)] == [True]

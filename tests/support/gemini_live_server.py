@@ -61,11 +61,6 @@ class GeminiLiveServer(SpeechServer):
     def base_url(self) -> str:
         return self.http_url
 
-    async def say_go_away(self) -> None:
-        """Tell every open session that its connection will end."""
-        for talk in self._talks:
-            await talk.send({"goAway": {"timeLeft": "50s"}})
-
     async def close_sessions(self) -> None:
         """End every open session, as one whose time is over."""
         for talk in list(self._talks):
@@ -122,19 +117,19 @@ class _Talk(Session):
     async def take(self, told: dict[str, Any]) -> None:
         match told:
             case {"setup": setup}:
-                self._conversation.setup = _camel_case(setup)
+                self._conversation.setup = setup
                 await self.send({"setupComplete": {}})
-            case {"client_content": content}:
+            case {"clientContent": content}:
                 turns = self._conversation.turns
                 turns += [(turn["role"], _text(turn)) for turn in content.get("turns", [])]
                 # Told so at its setup, a session takes this as what was said before, and waits.
                 waits = self._conversation.setup.get("historyConfig", {}).get("initialHistoryInClientContent")
                 if content.get("turnComplete") and not waits:
                     self._ask()
-            case {"realtime_input": {"text": text}}:
+            case {"realtimeInput": {"text": text}}:
                 self._conversation.turns.append(("user", text))
                 self._ask()
-            case {"tool_response": {"functionResponses": responses}}:
+            case {"toolResponse": {"functionResponses": responses}}:
                 self._conversation.turns += [("tool", json.dumps(each["response"])) for each in responses]
                 self._ask()
             case _:
@@ -183,19 +178,6 @@ class _Talk(Session):
 
     async def _content(self, content: dict[str, Any]) -> None:
         await self.send({"serverContent": content})
-
-
-def _camel_case(told: Any) -> Any:
-    """Protocol buffers take both spellings of a field, and the client library mixes them."""
-    if isinstance(told, list):
-        return [_camel_case(each) for each in told]
-    if not isinstance(told, dict):
-        return told
-    spelled = {}
-    for key, value in told.items():
-        first, *rest = key.split("_")
-        spelled[first + "".join(word.capitalize() for word in rest)] = _camel_case(value)
-    return spelled
 
 
 def _arguments(text: str) -> Any:

@@ -109,17 +109,10 @@ class Session:
 
 
 class RealtimeServer(SpeechServer):
-    """`conversations`: one a connection.
+    """`conversations`: one a connection."""
 
-    Args:
-        refuses_cuts: Rejects every truncation.
-        ignores_cancels: Never ends a response because the client asks for it.
-    """
-
-    def __init__(self, *given: Any, refuses_cuts: bool = False, ignores_cancels: bool = False, **more: Any) -> None:
+    def __init__(self, *given: Any, **more: Any) -> None:
         super().__init__(*given, **more)
-        self.refuses_cuts = refuses_cuts
-        self.ignores_cancels = ignores_cancels
         self.conversations: list[Conversation] = []
 
     @property
@@ -172,29 +165,11 @@ class _Talk(Session):
                 await self.send("session.updated", session={**self._conversation.session, "id": "s1"})
             case "conversation.item.create":
                 await self._create(event)
-            case "conversation.item.delete" if not self._has(event["item_id"]):
-                await self._error("item_delete_invalid_item_id", f"no item {event['item_id']}", event)
-            case "conversation.item.delete":
-                items[:] = [item for item in items if item["id"] != event["item_id"]]
-                await self.send("conversation.item.deleted", item_id=event["item_id"])
-            case "conversation.item.truncate" if self._server.refuses_cuts:
-                await self._error("invalid_value", "Audio content of 100ms is already shorter than 700ms", event)
-            case "conversation.item.truncate" if not self._has(event["item_id"]):
-                await self._error("item_truncate_invalid_item_id", f"no item {event['item_id']}", event)
-            case "conversation.item.truncate":
-                fields = ("item_id", "content_index", "audio_end_ms")
-                await self.send("conversation.item.truncated", **{name: event[name] for name in fields})
             case "response.create" if self._is_answering():
                 await self._error("conversation_already_has_active_response", "a response is being made", event)
             case "response.create":
                 self._conversation.asked.append([_seen(item) for item in items])
                 self._answering = asyncio.create_task(self._answer(self._server.next_reply()))
-            case "response.cancel" if not self._is_answering():
-                await self._error("response_cancel_not_active", "no response is being made", event)
-            case "response.cancel" if not self._server.ignores_cancels:
-                await self.stop()
-            case "response.cancel":
-                pass
             case unknown:
                 await self._error("invalid_value", f"unknown event {unknown}", event)
 

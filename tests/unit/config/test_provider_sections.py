@@ -67,7 +67,7 @@ async def test_a_provider_that_can_be_chosen_is_built(section: str, name: str, m
                 built: Any = build(choice, section=section, environ=KEYS)
             case "s2s":
                 built = build(choice, section=section, environ=KEYS)
-                assert built.connection.key == "a-key"
+                assert "a-key" in str(built.wire("", ()).headers)
             case "embeddings":
                 built = await load_embedder(settings, environ=KEYS)
                 stack.push_async_callback(built.aclose)

@@ -1,86 +1,87 @@
 from __future__ import annotations
 
-from glyphoxa_processors.recogniser import SegmentCounter
+from glyphoxa_processors.cloud.sound import SoundBuffer
 
 
-def spoken_twice() -> SegmentCounter:
+def spoken_twice() -> SoundBuffer:
     """From 100 to 300 and from 500 to 700."""
-    segments = SegmentCounter(bytes_per_s=100)
+    segments = SoundBuffer(bytes_per_s=100, longest_s=60)
     for _ in range(2):
-        segments.heard(100)
+        segments.heard(bytes(100))
         segments.began()
-        segments.heard(200)
+        segments.heard(bytes(200))
         segments.paused()
-        segments.heard(100)
+        segments.heard(bytes(100))
     return segments
 
 
 def test_a_transcript_ends_in_the_last_segment_that_had_begun() -> None:
     segments = spoken_twice()
-    assert segments.at(80, 80, 250) == 1
-    assert segments.at(80, 80, 300) == 1
-    assert segments.at(480, 480, 700) == 2
-    assert segments.at(80, 80, 700) == 2
+    assert segments.segment_at(80, 80, 250) == 1
+    assert segments.segment_at(80, 80, 300) == 1
+    assert segments.segment_at(480, 480, 700) == 2
+    assert segments.segment_at(80, 80, 700) == 2
 
 
 def test_one_that_comes_when_the_next_segment_has_begun_is_of_its_own() -> None:
     segments = spoken_twice()
-    assert segments.at(80, 80, 300) == 1
-    assert segments.at(80, 80, 500) == 1
+    assert segments.segment_at(80, 80, 300) == 1
+    assert segments.segment_at(80, 80, 500) == 1
 
 
 def test_words_that_the_detector_did_not_hear_are_of_no_segment() -> None:
     """They are a turn of their own, however late."""
     segments = spoken_twice()
-    assert segments.at(0, 0, 90) is None
-    assert segments.at(320, 320, 400) is None
-    assert segments.at(710, 710, 800) is None
+    assert segments.segment_at(0, 0, 90) is None
+    assert segments.segment_at(320, 320, 400) is None
+    assert segments.segment_at(710, 710, 800) is None
 
 
 def test_a_new_connection_counts_from_what_it_is_given_first() -> None:
     segments = spoken_twice()
-    segments.heard(50)  # all in all 850; the voice of the second segment is repeated
-    segments.reopened(370)
-    assert segments.at(0, 0, 220) == 2
+    segments.heard(bytes(50))  # all in all 850; the voice of the second segment is repeated
+    segments.keep_last(370)
+    segments.reopened()
+    assert segments.segment_at(0, 0, 220) == 2
     segments.began()
-    segments.heard(100)
-    assert segments.at(370, 370, 470) == 3
+    segments.heard(bytes(100))
+    assert segments.segment_at(370, 370, 470) == 3
 
 
 def test_segments_long_past_are_forgotten_and_the_count_goes_on() -> None:
-    segments = SegmentCounter(bytes_per_s=100)
+    segments = SoundBuffer(bytes_per_s=100, longest_s=60)
     for _ in range(100):
         segments.began()
-        segments.heard(10)
+        segments.heard(bytes(10))
         segments.paused()
-    assert segments.at(990, 990, 1_000) == 100
-    assert segments.at(0, 0, 10) is None
+    assert segments.segment_at(990, 990, 1_000) == 100
+    assert segments.segment_at(0, 0, 10) is None
 
 
 def test_a_transcript_of_sound_that_had_its_final_one_is_of_no_known_segment_when_the_next_has_begun() -> None:
     """The server says of everything that it begins where the connection did."""
     segments = spoken_twice()
     segments.confirmed(300)
-    assert segments.at(0, 100, 300) is None
-    assert segments.at(0, 100, 700) == 2
+    assert segments.segment_at(0, 100, 300) is None
+    assert segments.segment_at(0, 100, 700) == 2
 
 
 def test_a_late_transcript_of_sound_that_had_no_final_one_is_known_by_its_segment() -> None:
     segments = spoken_twice()
     segments.confirmed(80)
-    assert segments.at(80, 100, 300) == 1
-    assert segments.at(78, 100, 300) == 1  # rounded
+    assert segments.segment_at(80, 100, 300) == 1
+    assert segments.segment_at(78, 100, 300) == 1  # rounded
     segments.confirmed(300)
-    assert segments.at(300, 500, 700) == 2
+    assert segments.segment_at(300, 500, 700) == 2
 
 
 def test_what_a_new_connection_hears_again_is_told_by_its_own_positions() -> None:
     segments = spoken_twice()
     segments.confirmed(300)
-    segments.reopened(500)
-    assert segments.at(0, 200, 400) == 2
+    segments.reopened()
+    assert segments.segment_at(0, 200, 400) == 2
     segments.confirmed(400)
-    segments.heard(100)
+    segments.heard(bytes(100))
     segments.began()
-    segments.heard(100)
-    assert segments.at(0, 200, 400) is None
+    segments.heard(bytes(100))
+    assert segments.segment_at(0, 200, 400) is None

@@ -1,18 +1,18 @@
 from __future__ import annotations
 
-from glyphoxa_processors.deepgram_stt import KeytermLimit
-from glyphoxa_processors.recogniser import UnconfirmedSound
+from glyphoxa_processors.cloud.deepgram_stt import KeytermLimit
+from glyphoxa_processors.cloud.sound import SoundBuffer
 
 
 def test_a_new_connection_is_given_what_no_transcript_covers() -> None:
-    sound = UnconfirmedSound(longest=100)
+    sound = SoundBuffer(bytes_per_s=2, longest_s=50)
     sound.heard(b"aabbcc")
     sound.confirmed(4)
     assert sound.reopened() == b"cc"
 
 
 def test_positions_restart_with_each_connection() -> None:
-    sound = UnconfirmedSound(longest=100)
+    sound = SoundBuffer(bytes_per_s=2, longest_s=50)
     sound.heard(b"aabbcc")
     sound.confirmed(4)
     sound.reopened()
@@ -22,7 +22,7 @@ def test_positions_restart_with_each_connection() -> None:
 
 
 def test_a_transcript_of_more_than_was_sent_leaves_nothing_to_repeat() -> None:
-    sound = UnconfirmedSound(longest=100)
+    sound = SoundBuffer(bytes_per_s=2, longest_s=50)
     sound.heard(b"aa")
     sound.confirmed(1_000)
     sound.heard(b"bb")
@@ -30,7 +30,7 @@ def test_a_transcript_of_more_than_was_sent_leaves_nothing_to_repeat() -> None:
 
 
 def test_only_the_latest_sound_is_kept() -> None:
-    sound = UnconfirmedSound(longest=4)
+    sound = SoundBuffer(bytes_per_s=2, longest_s=2)
     sound.heard(b"aabbcc")
     assert sound.reopened() == b"bbcc"
     sound.keep_last(2)
@@ -38,7 +38,7 @@ def test_only_the_latest_sound_is_kept() -> None:
 
 
 def test_sound_is_cut_between_samples() -> None:
-    sound = UnconfirmedSound(longest=100)
+    sound = SoundBuffer(bytes_per_s=2, longest_s=50)
     sound.heard(b"aabb")
     sound.confirmed(3)
     assert sound.reopened() == b"bb"

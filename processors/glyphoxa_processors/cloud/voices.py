@@ -12,11 +12,9 @@ Rules for the voices over a WebSocket:
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import json
 import uuid
-from abc import abstractmethod
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from typing import Any, Protocol
@@ -24,18 +22,25 @@ from urllib.parse import urlencode
 
 from loguru import logger
 from openai import AsyncOpenAI, OpenAIError
-from pipecat.frames.frames import ErrorFrame, Frame, TTSAudioRawFrame
+from pipecat.frames.frames import Frame
 from pipecat.processors.frame_processor import FrameDirection, FrameProcessorSetup
-from pipecat.services.settings import TTSSettings
 from pipecat.services.tts_service import TTSService
-from websockets.asyncio.client import ClientConnection
-from websockets.protocol import State
 
 from glyphoxa.chat.client import ConnectionWarmer, kept_open
 from glyphoxa.chat.dialect import Connection
 from glyphoxa.npc.table import OUTPUT_RATE_HZ
 from glyphoxa_processors.frames import PrimeFrame
-from glyphoxa_processors.sockets import FAULTS, fault_of, is_refusal, reason_in, socket_to, socket_url
+from glyphoxa_processors.sockets import (
+    FAULTS,
+    Connections,
+    Wire,
+    fault_of,
+    is_refusal,
+    object_in,
+    reason_in,
+    socket_url,
+)
+from glyphoxa_processors.streamed_voice import StreamedVoice, VoiceFailed
 
 
 def openai(connection: Connection, *, voice: str | None = None) -> TTSService:
@@ -55,56 +60,6 @@ def elevenlabs(connection: Connection, *, voice: str | None = None) -> TTSServic
 def cartesia(connection: Connection, *, voice: str | None = None) -> TTSService:
     spoken_by = voice or "a0e99841-438c-4a64-b679-ae501e7d6091"
     return SocketVoice(lambda: CartesiaWire(connection, spoken_by), voice=spoken_by)
-
-
-class VoiceFailed(Exception):
-    """A clause cannot be spoken. The message is for the DM."""
-
-
-class StreamedVoice(TTSService):
-    """A voice that returns the sound of one clause at a time, as a stream: mono s16le at `OUTPUT_RATE_HZ`."""
-
-    def __init__(self, *, model: str, voice: str, push_text_frames: bool = True) -> None:
-        super().__init__(
-            push_start_frame=True,
-            push_stop_frames=True,
-            push_text_frames=push_text_frames,
-            # A clause without sound does not mean that the service died.
-            max_consecutive_zero_audio_contexts=0,
-            sample_rate=OUTPUT_RATE_HZ,
-            settings=TTSSettings(model=model, voice=voice, language=None),
-        )
-
-    def can_generate_metrics(self) -> bool:
-        return True
-
-    @abstractmethod
-    def spoken(self, text: str) -> AsyncGenerator[bytes, None]:
-        """Yield the sound of a clause, of any length each.
-
-        Raises:
-            VoiceFailed: The provider refuses it or fails.
-        """
-
-    async def run_tts(self, text: str, context_id: str) -> AsyncGenerator[Frame | None, None]:
-        rest, has_sound = b"", False
-        try:
-            async with aclosing(self.spoken(text)) as parts:
-                async for part in parts:
-                    sound = rest + part if rest else part
-                    rest = sound[len(sound) & ~1 :]  # half a sample
-                    if len(sound) < 2:
-                        continue
-                    has_sound = True
-                    await self.stop_ttfb_metrics()
-                    yield TTSAudioRawFrame(sound[: len(sound) & ~1], self.sample_rate, 1, context_id=context_id)
-                    await asyncio.sleep(0)  # let the player run first
-        except VoiceFailed as error:
-            # Without an exception: for some kinds of it, pipecat would never use the voice again.
-            yield ErrorFrame(error=f"the voice failed: {error}")
-        if not has_sound:
-            # Otherwise pipecat would delay it and the next clause by three seconds.
-            await self.remove_audio_context(context_id)
 
 
 # OpenAI's voice, played as soon as its first 100 ms are there.
@@ -160,23 +115,18 @@ STALLED_AFTER_S = 4.0
 """A voice without a message for this long within a clause is lost. Usual is a tenth of it."""
 
 
-class VoiceWire(Protocol):
-    """The protocol of one connection to a provider's voice."""
-
-    name: str
-    url: str
-    headers: dict[str, str]
+class VoiceWire(Wire, Protocol):
+    """The messages of one connection to a provider's voice."""
 
     def request(self, text: str, clause: str) -> list[str]:
         """Return the messages that request a clause. `clause`: a unique id."""
         ...
 
-    def read(self, message: str | bytes, clause: str) -> tuple[bytes, bool]:
-        """Return the sound in a message, and whether the clause is complete.
+    def read(self, message: str | bytes, /) -> tuple[bytes, bool]:
+        """Return the sound in a message, and whether the requested clause is complete.
 
         Raises:
             VoiceFailed: The provider reports an error.
-            ValueError, TypeError, LookupError: The message cannot be read.
         """
         ...
 
@@ -185,30 +135,21 @@ class SocketVoice(StreamedVoice):
     """See the rules of this module."""
 
     def __init__(self, new_wire: Callable[[], VoiceWire], *, voice: str) -> None:
-        wire = new_wire()
-        super().__init__(model=wire.name, voice=voice)
+        super().__init__(model=new_wire().name, voice=voice)
         self._new_wire = new_wire
-        self._idle: tuple[VoiceWire, ClientConnection] | None = None
-        """The open connection, while no clause uses it."""
-        self._opening: asyncio.Task[None] | None = None
-        self._may_open = False
+        self._sockets = Connections[VoiceWire]()
 
     async def setup(self, setup: FrameProcessorSetup) -> None:  # type: ignore[override]  # pipecat's own narrowing
         await super().setup(setup)
-        self._may_open = True
-        self._open_in_advance()
+        self._sockets.prepare(self._new_wire())
 
     async def cleanup(self) -> None:
-        self._may_open = False
-        if self._opening is not None:
-            await self.cancel_task(self._opening)
-        if self._idle is not None:
-            await self._idle[1].close()
         await super().cleanup()
+        await self._sockets.close()
 
     async def process_frame(self, frame: Frame, direction: FrameDirection) -> None:
         if isinstance(frame, PrimeFrame):
-            self._open_in_advance()
+            self._sockets.prepare(self._new_wire())
             return
         await super().process_frame(frame, direction)
 
@@ -227,54 +168,26 @@ class SocketVoice(StreamedVoice):
                 logger.warning("{}: requests a clause again: {}", self.name, fault_of(error))
 
     async def _clause(self, text: str, *, skip: int) -> AsyncGenerator[bytes, None]:
-        wire, socket = await self._connected()
-        clause = uuid.uuid4().hex
+        socket = await self._sockets.take(self._new_wire())
         is_done = False
         try:
-            for message in wire.request(text, clause):
-                await socket.send(message)
+            await socket.send(*socket.wire.request(text, uuid.uuid4().hex))
             while not is_done:
-                async with asyncio.timeout(STALLED_AFTER_S):
-                    answer = await socket.recv()
-                try:
-                    sound, is_done = wire.read(answer, clause)
-                except (ValueError, TypeError, LookupError, AttributeError) as error:
-                    logger.warning("{}: skips a message that it cannot read: {}", self.name, type(error).__name__)
-                    continue
+                sound, is_done = await socket.receive(within_s=STALLED_AFTER_S)
                 skipped, skip = sound[:skip], max(0, skip - len(sound))
                 if len(sound) > len(skipped):
                     yield sound[len(skipped) :]
-            self._idle = wire, socket
-        finally:
-            if not is_done:
-                socket.transport.abort()
-                self._open_in_advance()
-
-    async def _connected(self) -> tuple[VoiceWire, ClientConnection]:
-        if self._opening is not None:
-            await asyncio.wait({self._opening})
-        idle, self._idle = self._idle, None
-        if idle is not None and idle[1].state is State.OPEN:
-            return idle
-        wire = self._new_wire()
-        return wire, await socket_to(wire.url, wire.headers)
-
-    def _open_in_advance(self) -> None:
-        is_there = self._idle is not None and self._idle[1].state is State.OPEN
-        if self._may_open and not is_there and (self._opening is None or self._opening.done()):
-            self._opening = self.create_task(self._open(), "connection")
-
-    async def _open(self) -> None:
-        wire = self._new_wire()
-        try:
-            self._idle = wire, await socket_to(wire.url, wire.headers)
-        except FAULTS as error:
-            # The clause itself will report it.
-            logger.debug("{}: no connection in advance: {}", self.name, type(error).__name__)
+        except BaseException:  # including an interruption
+            socket.cut()
+            self._sockets.prepare(self._new_wire())
+            raise
+        self._sockets.give_back(socket)
 
 
 class AuraWire:
     """Deepgram's voice. Its sound does not say to which text it belongs."""
+
+    opening = ""
 
     def __init__(self, connection: Connection, voice: str) -> None:
         self.name = voice
@@ -286,10 +199,10 @@ class AuraWire:
     def request(self, text: str, clause: str) -> list[str]:
         return [json.dumps({"type": "Speak", "text": text}), json.dumps({"type": "Flush"})]
 
-    def read(self, message: str | bytes, clause: str) -> tuple[bytes, bool]:
+    def read(self, message: str | bytes, /) -> tuple[bytes, bool]:
         if isinstance(message, bytes):
             return message, False
-        told = _an_object(message)
+        told = object_in(message)
         kind = told.get("type")
         if kind == "Error":
             raise VoiceFailed(reason_in(told) or "the server reports an error")
@@ -306,6 +219,8 @@ class AuraWire:
 class ElevenLabsWire:
     """ElevenLabs. Each clause is a context of its own."""
 
+    opening = ""
+
     def __init__(self, connection: Connection, voice: str) -> None:
         self.name = connection.model
         query = {
@@ -317,22 +232,26 @@ class ElevenLabsWire:
         base = socket_url(connection.base_url or "wss://api.elevenlabs.io")
         self.url = f"{base}/v1/text-to-speech/{voice}/multi-stream-input?{urlencode(query)}"
         self.headers = {"xi-api-key": connection.key}
+        self._clause = ""
 
     def request(self, text: str, clause: str) -> list[str]:
+        self._clause = clause
         parts: list[dict[str, Any]] = [{"text": " "}, {"text": f"{text} ", "flush": True}, {"close_context": True}]
         return [json.dumps({**part, "context_id": clause}) for part in parts]
 
-    def read(self, message: str | bytes, clause: str) -> tuple[bytes, bool]:
-        told = _an_object(message)
+    def read(self, message: str | bytes, /) -> tuple[bytes, bool]:
+        told = object_in(message)
         if told.get("error"):
             raise VoiceFailed(reason_in(told))
-        if told.get("contextId", clause) != clause:
+        if told.get("contextId", self._clause) != self._clause:
             return b"", False
         return _decoded(told.get("audio")), told.get("isFinal") is True
 
 
 class CartesiaWire:
     """Cartesia. Each clause is a context of its own."""
+
+    opening = ""
 
     def __init__(self, connection: Connection, voice: str) -> None:
         self.name = connection.model
@@ -344,25 +263,20 @@ class CartesiaWire:
             "output_format": {"container": "raw", "encoding": "pcm_s16le", "sample_rate": OUTPUT_RATE_HZ},
             "continue": False,
         }
+        self._clause = ""
 
     def request(self, text: str, clause: str) -> list[str]:
+        self._clause = clause
         return [json.dumps({**self._fixed, "transcript": text, "context_id": clause})]
 
-    def read(self, message: str | bytes, clause: str) -> tuple[bytes, bool]:
-        told = _an_object(message)
-        if told.get("context_id", clause) != clause:
+    def read(self, message: str | bytes, /) -> tuple[bytes, bool]:
+        told = object_in(message)
+        if told.get("context_id", self._clause) != self._clause:
             return b"", False
         kind = told.get("type")
         if kind == "error":
             raise VoiceFailed(reason_in(told) or "the server reports an error")
         return _decoded(told.get("data")) if kind == "chunk" else b"", kind == "done"
-
-
-def _an_object(message: str | bytes) -> dict[str, Any]:
-    told = json.loads(message)
-    if not isinstance(told, dict):
-        raise TypeError("not an object")
-    return told
 
 
 def _decoded(sound: str | None) -> bytes:

@@ -1,8 +1,5 @@
 """Deepgram's two recognisers, Nova and Flux, for an ear.
 
-The SDK reads and writes the messages. The connection is our own: the SDK's cannot be cut, compresses sound, and hides
-why a server refuses it.
-
 Rules:
 
 - Frames never wait for the network. Messages wait in the queue of the connection.
@@ -21,18 +18,13 @@ Rules:
 from __future__ import annotations
 
 import asyncio
+import json
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
-from deepgram.environment import DeepgramClientEnvironment
-from deepgram.listen.v1.socket_client import AsyncV1SocketClient
-from deepgram.listen.v1.types import ListenV1Configure
-from deepgram.listen.v2.socket_client import AsyncV2SocketClient
-from deepgram.listen.v2.types import ListenV2Configure
 from loguru import logger
 from pipecat.frames.frames import (
     Frame,
@@ -45,17 +37,16 @@ from pipecat.frames.frames import (
 )
 from pipecat.processors.frame_processor import FrameDirection, FrameProcessor
 from pipecat.utils.time import time_now_iso8601
-from pydantic import BaseModel
-from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from glyphoxa.actors.deadline import end_tasks
 from glyphoxa.domain.heard import HeardWord
 from glyphoxa.language.words import SpokenWord, placed
 from glyphoxa.npc.table import INPUT_RATE_HZ
+from glyphoxa_processors.cloud.sound import SoundBuffer
 from glyphoxa_processors.frames import KeytermsFrame
-from glyphoxa_processors.recogniser import SegmentCounter, TranscriptNotes, UnconfirmedSound, put_notes
-from glyphoxa_processors.sockets import FAULTS, ending_of, fault_of, reason_in, socket_to, socket_url
+from glyphoxa_processors.recogniser import TranscriptNotes, put_notes
+from glyphoxa_processors.sockets import FAULTS, ProviderSocket, fault_of, object_in, reason_in, socket_url
 
 if TYPE_CHECKING:
     from glyphoxa.chat.dialect import Connection
@@ -94,6 +85,8 @@ class DeepgramTranscript:
     is_final: bool = False
     closes: bool = field(default=False, compare=False)
     """It answers a pause."""
+    sequence: int | None = field(default=None, compare=False)
+    """Number of the message."""
 
     @property
     def first_s(self) -> float:
@@ -127,6 +120,7 @@ def nova_said(results: Mapping[str, Any]) -> DeepgramTranscript:
 def flux_said(turn_info: Mapping[str, Any]) -> DeepgramTranscript:
     """Read Flux's message `TurnInfo`. Since 2026 its words have times; older servers send none."""
     ends = turn_info.get("event") == "EndOfTurn"
+    sequence = turn_info.get("sequence_id")
     return DeepgramTranscript(
         str(turn_info.get("transcript") or ""),
         _words(turn_info),
@@ -134,6 +128,7 @@ def flux_said(turn_info: Mapping[str, Any]) -> DeepgramTranscript:
         float(turn_info.get("audio_window_end") or 0),
         ends,
         ends,
+        None if sequence is None else int(sequence),
     )
 
 
@@ -181,17 +176,33 @@ class KeytermLimit:
 # One connection.
 
 
-class DeepgramLine:
-    """One connection, its queue and what is known about it. Adding a message never waits. Times are the loop's.
+@dataclass(frozen=True, slots=True)
+class DeepgramWire:
+    """The messages of one connection: a transcript, or the message itself.
 
-    Args:
-        client: The SDK's client of the service, which sends and reads messages over `socket`.
+    Attributes:
+        transcripts: Type of the messages with transcripts.
+        said: Reads these messages.
     """
 
-    def __init__(self, socket: ClientConnection, client: Any, names: Sequence[str], *, now_s: float) -> None:
-        self._socket = socket
-        self.client = client
-        self._waiting: deque[tuple[Callable[[], Awaitable[None]], float]] = deque()
+    url: str
+    headers: Mapping[str, str] = field(repr=False)
+    transcripts: str
+    said: Callable[[Mapping[str, Any]], DeepgramTranscript]
+    name: str = "Deepgram"
+    opening: str = ""
+
+    def read(self, message: str | bytes, /) -> DeepgramTranscript | dict[str, Any]:
+        told = object_in(message)
+        return self.said(told) if told.get("type") == self.transcripts else told
+
+
+class DeepgramLine:
+    """One connection, its queue and what is known about it. Adding a message never waits. Times are the loop's."""
+
+    def __init__(self, socket: ProviderSocket[DeepgramWire], names: Sequence[str], *, now_s: float) -> None:
+        self.socket = socket
+        self._waiting: deque[tuple[str | bytes, float]] = deque()
         self._came = asyncio.Event()
         self._lag_s = 0.0
         self._sending_s: float | None = None
@@ -209,14 +220,17 @@ class DeepgramLine:
         self._seen: deque[DeepgramTranscript] = deque(maxlen=16)
         self._final_s = 0.0
 
-    def put(self, send: Callable[[], Awaitable[None]], *, lasts_s: float = 0.0) -> None:
-        """Queue a message. `lasts_s`: duration of the sound in it."""
-        self._lag_s += lasts_s
-        self._waiting.append((send, lasts_s))
-        self._came.set()
+    def put(self, kind: str, **fields: Any) -> None:
+        """Queue a message."""
+        self._put(json.dumps({"type": kind, **fields}), 0.0)
 
     def put_sound(self, audio: bytes, *, lasts_s: float) -> None:
-        self.put(partial(self.client.send_media, audio), lasts_s=lasts_s)
+        self._put(audio, lasts_s)
+
+    def _put(self, message: str | bytes, lasts_s: float) -> None:
+        self._lag_s += lasts_s
+        self._waiting.append((message, lasts_s))
+        self._came.set()
 
     async def send_all(self, now_s: Callable[[], float]) -> None:
         """Send queued messages until the connection ends."""
@@ -224,10 +238,10 @@ class DeepgramLine:
             while True:
                 await self._came.wait()
                 while self._waiting:
-                    send, lasts_s = self._waiting.popleft()
+                    message, lasts_s = self._waiting.popleft()
                     self._lag_s -= lasts_s
                     self._sending_s = self.sent_s = now_s()
-                    await send()
+                    await self.socket.send(message)
                     self._sending_s = None
                 self._came.clear()
         except ConnectionClosed:
@@ -244,10 +258,9 @@ class DeepgramLine:
         return ""
 
     def cut(self, why: str) -> None:
-        """Close the connection at once, without a closing handshake, which would wait as long as the messages."""
         self.fault = self.fault or why
         self._waiting.clear()
-        self._socket.transport.abort()
+        self.socket.cut()
 
     def is_repeated(self, said: DeepgramTranscript) -> bool:
         """Return whether this transcript is a repeated final, or a partial that came after its final."""
@@ -285,8 +298,7 @@ class DeepgramStt(FrameProcessor):
         self._takes_names = takes_names
         self._limit = KeytermLimit()
         self._bytes_per_s = 2 * int(query["sample_rate"])
-        self._unconfirmed = UnconfirmedSound(longest=_LONGEST_REPEATED_S * self._bytes_per_s)
-        self._spoken_segments = SegmentCounter(bytes_per_s=self._bytes_per_s)
+        self._sound = SoundBuffer(bytes_per_s=self._bytes_per_s, longest_s=_LONGEST_REPEATED_S)
         self._line: DeepgramLine | None = None
         self._running: asyncio.Task[None] | None = None
         self._first_attempt = asyncio.Event()
@@ -298,15 +310,15 @@ class DeepgramStt(FrameProcessor):
 
     # What each service does in its own way.
 
-    _client: type[Any]
-    _configuration: type[Any]
+    _transcripts: str
+    _said: Callable[[Mapping[str, Any]], DeepgramTranscript]
 
     def _note_pause(self, line: DeepgramLine) -> None:
         """Ask for the closing transcript of a pause, if there is anything to close."""
         raise NotImplementedError
 
-    def _read(self, kind: str, message: Mapping[str, Any], line: DeepgramLine) -> DeepgramTranscript | None:
-        """Return the transcript in a message."""
+    def _read(self, said: DeepgramTranscript, line: DeepgramLine) -> DeepgramTranscript | None:
+        """Return the transcript to be said; None if it is outdated."""
         raise NotImplementedError
 
     def _keep_alive(self, line: DeepgramLine, *, idle_s: float) -> None:
@@ -347,47 +359,47 @@ class DeepgramStt(FrameProcessor):
         await super().cleanup()
 
     def _hear(self, audio: bytes) -> None:
-        self._unconfirmed.heard(audio)
-        self._spoken_segments.heard(len(audio))
+        self._sound.heard(audio)
         if not self._is_speaking and not self._n_pauses:
-            self._unconfirmed.keep_last(int(_ONSET_S * self._bytes_per_s))
+            self._sound.keep_last(int(_ONSET_S * self._bytes_per_s))
         if self._line is not None:
             self._line.put_sound(audio, lasts_s=len(audio) / self._bytes_per_s)
 
     def _begin(self) -> None:
         self._is_speaking = True
-        self._spoken_segments.began()
+        self._sound.began()
 
     def _pause(self) -> None:
         self._is_speaking = False
-        self._spoken_segments.paused()
+        self._sound.paused()
         self._n_pauses += 1
         if self._line is not None:
             self._note_pause(self._line)
 
-    async def _take(self, message: object, line: DeepgramLine) -> None:
+    async def _take(self, came: DeepgramTranscript | dict[str, Any], line: DeepgramLine) -> None:
         line.received_s = self._now_s()
-        if line is not self._line or not isinstance(message, BaseModel):  # the SDK knows no such message
+        if line is not self._line:
             return
-        told = message.model_dump(warnings=False)
-        kind = str(told.get("type"))
-        match kind:
+        if isinstance(came, DeepgramTranscript):
+            said = self._read(came, line)
+            if said is not None and not line.is_repeated(said):
+                await self._say(said, line)
+            return
+        match came.get("type"):
             case "ConfigureSuccess":
                 self._names_taken(line)
             case "ConfigureFailure":
-                self._names_refused(line, " ".join(str(told.get(k, "")) for k in ("code", "error_code", "description")))
+                self._names_refused(line, " ".join(str(came.get(k, "")) for k in ("code", "error_code", "description")))
             case "Error":
                 # Deepgram closes the connection afterwards.
-                line.fault = reason_in(told) or "the server reports an error"
-            case _:
-                said = self._read(kind, told, line)
-                if said is not None and not line.is_repeated(said):
-                    await self._say(said, line)
+                line.fault = reason_in(came) or "the server reports an error"
 
     async def _say(self, said: DeepgramTranscript, line: DeepgramLine) -> None:
         begin, first, end = (int(s * self._bytes_per_s) for s in (said.from_s, said.first_s, said.to_s))
+        # The segment is marked, so that a late transcript is not taken for another turn's.
+        segment = self._sound.segment_at(begin, first, end)
         if said.is_final:
-            self._unconfirmed.confirmed(end)
+            self._sound.confirmed(end)
         if said.text or said.closes:
             words, sound_ms = said.heard_words()
             now = time_now_iso8601()
@@ -396,13 +408,8 @@ class DeepgramStt(FrameProcessor):
                 if said.is_final
                 else InterimTranscriptionFrame(said.text, "", now)
             )
-            # The segment is marked, so that a late transcript is not taken for another turn's.
-            segment = self._spoken_segments.at(begin, first, end)
             put_notes(frame, TranscriptNotes(words=words, sound_ms=sound_ms, segment=segment))
             await self.push_frame(frame)
-        if said.is_final:
-            # After the transcript of its own sound.
-            self._spoken_segments.confirmed(end)
         if said.closes:
             await self.stop_ttfb_metrics()
             line.n_asked = max(0, line.n_asked - 1)
@@ -421,7 +428,7 @@ class DeepgramStt(FrameProcessor):
             return
         if self._takes_names:
             line.asked_names = names, self._now_s()
-            line.put(partial(line.client.send_configure, self._configuration(keyterms=names)))
+            line.put("Configure", keyterms=names)
         else:
             self._must_reconnect = True
             self._reconnect_if_quiet()
@@ -444,7 +451,7 @@ class DeepgramStt(FrameProcessor):
         if self._must_reconnect and self._line is not None and not self._is_speaking and not self._n_pauses:
             line, self._line = self._line, None
             line.left_s = self._now_s()
-            line.put(line.client.send_close_stream)
+            line.put("CloseStream")
 
     # Connections.
 
@@ -478,25 +485,28 @@ class DeepgramStt(FrameProcessor):
         """Use one connection until it ends. Returns whether this side ended it."""
         names = self._limit.fit(self._names)
         query = urlencode([*self._query.items(), *(("keyterm", name) for name in names)])
-        async with socket_to(f"{self._url}?{query}", {"Authorization": f"Token {self._key}"}) as socket:
-            line = DeepgramLine(socket, self._client(websocket=socket), names, now_s=self._now_s())
-            helpers = [
-                asyncio.create_task(line.send_all(self._now_s), name="send"),
-                asyncio.create_task(self._watch(line), name="watch"),
-            ]
-            try:
-                self._open(line)
-                self._first_attempt.set()
-                await self._receive(line)
-            finally:
-                if self._line is line:
-                    self._line = None
-                await end_tasks(*helpers)
+        url, headers = f"{self._url}?{query}", {"Authorization": f"Token {self._key}"}
+        wire = DeepgramWire(url, headers, self._transcripts, self._said)
+        socket = await ProviderSocket(wire).open()
+        line = DeepgramLine(socket, names, now_s=self._now_s())
+        helpers = [
+            asyncio.create_task(line.send_all(self._now_s), name="send"),
+            asyncio.create_task(self._watch(line), name="watch"),
+        ]
+        try:
+            self._open(line)
+            self._first_attempt.set()
+            await self._receive(line)
+        finally:
+            if self._line is line:
+                self._line = None
+            await end_tasks(*helpers)
+            socket.cut()
         if line.left_s is not None:
             return True
         if line.asked_names is not None:
             self._takes_names = False  # an endpoint that does not know the message may hang up
-        why = line.fault or ending_of(socket)
+        why = line.fault or socket.ending
         if why != self._reported or self._now_s() - line.opened_s > _STABLE_AFTER_S:
             self._reported = why
             logger.warning("{}: the connection is lost: {}", self.name, why)
@@ -504,8 +514,7 @@ class DeepgramStt(FrameProcessor):
 
     def _open(self, line: DeepgramLine) -> None:
         """Send a new connection the sound without a transcript."""
-        missed, step = self._unconfirmed.reopened(), self._bytes_per_s // 10
-        self._spoken_segments.reopened(len(missed))
+        missed, step = self._sound.reopened(), self._bytes_per_s // 10
         for at in range(0, len(missed), step):
             piece = missed[at : at + step]
             line.put_sound(piece, lasts_s=len(piece) / self._bytes_per_s)
@@ -518,16 +527,9 @@ class DeepgramStt(FrameProcessor):
             self._note_pause(line)
 
     async def _receive(self, line: DeepgramLine) -> None:
-        is_readable = True
         try:
             while True:
-                try:
-                    await self._take(await line.client.recv(), line)
-                except (ValueError, TypeError, AttributeError, LookupError) as error:
-                    if is_readable:
-                        # Its content is what people said.
-                        logger.warning("{}: skips a message that it cannot read: {}", self.name, type(error).__name__)
-                    is_readable = False
+                await self._take(await line.socket.receive(), line)
         except ConnectionClosed:
             pass  # the codes are reported by the caller
 
@@ -547,7 +549,7 @@ class DeepgramStt(FrameProcessor):
         if line.asked_s is None or now_s - line.asked_s <= ANSWERED_WITHIN_S:
             return ""
         is_silent = now_s - line.received_s > ANSWERED_WITHIN_S
-        if line.n_asked and is_silent and len(self._unconfirmed) > _NOTICEABLE_S * self._bytes_per_s:
+        if line.n_asked and is_silent and len(self._sound) > _NOTICEABLE_S * self._bytes_per_s:
             return f"it answered nothing for {ANSWERED_WITHIN_S:g} s after a pause"
         if now_s - line.asked_s > 2 * ANSWERED_WITHIN_S:
             line.asked_s = None
@@ -558,23 +560,20 @@ class DeepgramStt(FrameProcessor):
 class NovaStt(DeepgramStt):
     """Nova. It answers each `Finalize` with a final transcript, which may be empty."""
 
-    _client = AsyncV1SocketClient
-    _configuration = ListenV1Configure
+    _transcripts = "Results"
+    _said = staticmethod(nova_said)
 
     def _note_pause(self, line: DeepgramLine) -> None:
         line.asked_s = self._now_s()
         line.n_asked += 1
-        line.put(line.client.send_finalize)
+        line.put("Finalize")
 
-    def _read(self, kind: str, message: Mapping[str, Any], line: DeepgramLine) -> DeepgramTranscript | None:
-        if kind != "Results":
-            return None
-        said = nova_said(message)
+    def _read(self, said: DeepgramTranscript, line: DeepgramLine) -> DeepgramTranscript | None:
         return said if line.n_asked else replace(said, closes=False)
 
     def _keep_alive(self, line: DeepgramLine, *, idle_s: float) -> None:
         if idle_s >= _KEPT_ALIVE_EVERY_S:
-            line.put(line.client.send_keep_alive)
+            line.put("KeepAlive")
 
 
 class FluxStt(DeepgramStt):
@@ -584,8 +583,8 @@ class FluxStt(DeepgramStt):
     short "Aye." may arrive after the pause that follows them, so a pause waits for its turn to open.
     """
 
-    _client = AsyncV2SocketClient
-    _configuration = ListenV2Configure
+    _transcripts = "TurnInfo"
+    _said = staticmethod(flux_said)
 
     def __init__(self, url: str, **options: Any) -> None:
         super().__init__(url, **options)
@@ -608,14 +607,13 @@ class FluxStt(DeepgramStt):
         if self._turn_is_open and not self._is_forced:
             self._is_forced = True
             line.n_asked = 1
-            line.put(line.client.send_force_end_turn)
+            line.put("ForceEndTurn")
 
-    def _read(self, kind: str, message: Mapping[str, Any], line: DeepgramLine) -> DeepgramTranscript | None:
-        sequence = message.get("sequence_id", self._sequence + 1)
-        if kind != "TurnInfo" or sequence <= self._sequence:
+    def _read(self, said: DeepgramTranscript, line: DeepgramLine) -> DeepgramTranscript | None:
+        sequence = self._sequence + 1 if said.sequence is None else said.sequence
+        if sequence <= self._sequence:
             return None
         self._sequence = sequence
-        said = flux_said(message)
         self._is_forced = self._is_forced and self._turn_is_open
         self._turn_is_open = not said.is_final
         if self._turn_is_open and self._n_pauses and not self._is_forced:
@@ -674,5 +672,5 @@ def _query(connection: Connection) -> dict[str, str]:
 
 
 def _address(connection: Connection, version: str) -> str:
-    address = socket_url(connection.base_url or DeepgramClientEnvironment.PRODUCTION.production)
+    address = socket_url(connection.base_url or "wss://api.deepgram.com")
     return address if address.endswith("/listen") else f"{address}/{version}/listen"

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from loguru import logger
-from pipecat.frames.frames import Frame, InterruptionFrame, LLMContextFrame, SystemFrame, TTSAudioRawFrame
+from pipecat.frames.frames import Frame, InterruptionFrame, LLMContextFrame, TTSAudioRawFrame
 from pipecat.processors.frame_processor import FrameDirection, FrameProcessor, FrameProcessorSetup
 
 from glyphoxa.chat.marks import COMMON
 from glyphoxa.domain.ids import TurnId
 from glyphoxa.domain.turn import ENDS_REPLY, Stage, Unsaid
+from glyphoxa.language.sentences import SentenceSplitter
 from glyphoxa.npc.mouth import SentenceRejected
-from glyphoxa.npc.tool_spec import Found, nothing
+from glyphoxa.npc.tool_spec import Found, ToolSpec, nothing
 from glyphoxa.npc.toolbox import Toolbox
 from glyphoxa.prompt.prompt import Message
 from glyphoxa_processors.frames import (
@@ -26,25 +26,25 @@ from glyphoxa_processors.frames import (
     ReplyBeginsFrame,
     ReplyEndFrame,
 )
-from glyphoxa_processors.s2s_session import (
+from glyphoxa_processors.s2s.session import (
+    SESSION_RATE_HZ,
     Call,
     Endpoint,
-    Given,
     SessionFailed,
     SessionLost,
+    SpeechWire,
     SpokenSound,
     SpokenWords,
     Warned,
     instructions_of,
-    reason,
+    responses,
+    translated,
 )
+from glyphoxa_processors.sockets import Connections, ProviderSocket
 from glyphoxa_processors.speaker import Speaker
-from glyphoxa_processors.spoken_text import Decide, NewCheck, Splitter
+from glyphoxa_processors.spoken_text import Decide, NewCheck
 
 # Cuts the words and sound of a speech-to-speech reply into clauses.
-
-
-SESSION_RATE_HZ = 24_000
 
 
 class Pieces:
@@ -55,11 +55,9 @@ class Pieces:
     latest sound is held back, so that the last words always have some.
     """
 
-    def __init__(
-        self, turn: TurnId, *, splitter: Splitter, decide: Decide, listen: Callable[[TurnId, Unsaid], None]
-    ) -> None:
+    def __init__(self, turn: TurnId, *, decide: Decide, listen: Callable[[TurnId, Unsaid], None]) -> None:
         self._turn = turn
-        self._splitter = splitter
+        self._splitter = SentenceSplitter()
         self._decide = decide
         self._listen = listen
         self._clauses: list[str] = []
@@ -70,7 +68,6 @@ class Pieces:
         self._is_cut = False
         self.has_words = False
         self.n_begun = 0
-        self.text = ""
 
     def take_words(self, words: str) -> None:
         self.has_words = self.has_words or bool(words.strip())
@@ -105,7 +102,6 @@ class Pieces:
             self._withheld = self._withheld or not allowed
             if allowed:
                 self.n_begun += 1
-                self.text = f"{self.text} {allowed}".strip()
                 frames.append(PieceFrame(self._turn, allowed))
         if self._is_open and sound:
             frames.append(TTSAudioRawFrame(sound, SESSION_RATE_HZ, 1))
@@ -126,23 +122,12 @@ STALLED_AFTER_MS = 10_000
 
 _MAX_TOOL_ROUNDS = 2
 
-_ENDS_SELDOM_S = 60.0
-"""Minimum time between two reconnects in advance, for a server that always hangs up. The next question reconnects."""
-
-
-@dataclass
-class HeardFrame(SystemFrame):
-    """How much of the latest reply was heard. Sent before the next question."""
-
-    text: str
-    audio_ms: int
-
 
 class SpeechToSpeechVoice(FrameProcessor):
     """Takes a context and returns words and sound in pieces, like a language model with a voice.
 
-    The session is opened at the start, renewed between turns, and reopened by the first turn that finds its connection
-    lost. One task sends all frames of a turn; an interruption ends it.
+    One task sends all frames of a turn; an interruption ends it. A connection that is lost before a word came is opened
+    again in the same turn.
 
     Args:
         speaker: The last processor of the same mouth.
@@ -150,41 +135,40 @@ class SpeechToSpeechVoice(FrameProcessor):
         new_check: Creates the sentence check of one reply. A rejected clause is neither said nor part of the reply.
     """
 
-    def __init__(  # noqa: PLR0913 - independent parts, passed once
+    def __init__(
         self,
         endpoint: Endpoint,
         speaker: Speaker,
         *,
         tools: Toolbox | None,
-        new_splitter: Callable[[], Splitter],
         new_check: NewCheck,
         stalled_after_ms: int = STALLED_AFTER_MS,
     ) -> None:
         super().__init__(name=f"speech-to-speech-{speaker.npc}")
+        self._endpoint = endpoint
         self._speaker = speaker
-        self._session = endpoint.session(tools.declared if tools is not None else (), self._session_ends)
         self._tools = tools
-        self._new_splitter = new_splitter
         self._new_check = new_check
         self._stalled_after_ms = stalled_after_ms
+        self._sockets = Connections[SpeechWire]()
+        self._instructions = ""
+        self._offered: Sequence[ToolSpec] = tools.declared if tools is not None else ()
+        """Tools of the last question."""
         self._begun: ReplyBeginsFrame | None = None
         self._answering: asyncio.Task[None] | None = None
-        self._renewing: asyncio.Task[None] | None = None
-        self._renewed_s: float | None = None
 
     async def setup(self, setup: FrameProcessorSetup) -> None:  # type: ignore[override]  # pipecat's own narrowing
         await super().setup(setup)
         try:
-            await self._session.open()
+            with translated():
+                self._sockets.give_back(await self._sockets.take(self._wire()))
         except SessionFailed as error:
             # The next turn retries. Report the problem to the DM before that.
-            await self.push_error(f"no speech-to-speech session: {reason(error)}", exception=error)
+            await self.push_error(f"no speech-to-speech session: {error}", exception=error)
 
     async def cleanup(self) -> None:
         await self._stop_answering()
-        if self._renewing is not None:
-            await self.cancel_task(self._renewing)
-        await self._session.close()
+        await self._sockets.close()
         await super().cleanup()
 
     async def process_frame(self, frame: Frame, direction: FrameDirection) -> None:
@@ -196,11 +180,9 @@ class SpeechToSpeechVoice(FrameProcessor):
                 await self._stop_answering()
                 answer = self._answer(self._begun, _messages(context.get_messages()))
                 self._answering = self.create_task(answer, "answer")
-            case HeardFrame(text=text, audio_ms=audio_ms):
-                await self._heard(text, audio_ms)
             case PrimeFrame(prompt=prompt):
-                if self._answering is None or self._answering.done():
-                    self._in_background(self._session.expect(instructions_of(prompt.messages)))
+                self._instructions = instructions_of(prompt.messages)
+                self._sockets.prepare(self._wire())
             case FillerFrame():
                 pass  # there is no other voice for a filler
             case InterruptionFrame():
@@ -210,114 +192,68 @@ class SpeechToSpeechVoice(FrameProcessor):
             case _:
                 await self.push_frame(frame, direction)
 
-    async def _heard(self, text: str, audio_ms: int) -> None:
-        # A reply in progress cannot be truncated.
-        await self._stop_answering()
-        try:
-            await self._session.heard(text, audio_ms=audio_ms)
-        except SessionFailed:
-            await self._session.close()
-        self._in_background(self._session.renew())
-
-    def _session_ends(self) -> None:
-        """Handle the end of a connection. During an answer, the answering task renews it instead."""
-        now_s = self.get_event_loop().time()
-        is_often = self._renewed_s is not None and now_s - self._renewed_s < _ENDS_SELDOM_S
-        if not is_often and (self._answering is None or self._answering.done()):
-            self._renewed_s = now_s
-            self._in_background(self._session.renew())
-
-    def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
-        before = self._renewing
-
-        async def perform() -> None:
-            if before is not None:
-                await asyncio.wait({before})
-            try:
-                await work
-            except SessionFailed:
-                # The next question reconnects and reports errors.
-                await self._session.close()
-
-        self._renewing = self.create_task(perform(), "renew")
+    def _wire(self) -> SpeechWire:
+        return self._endpoint.wire(self._instructions, self._offered)
 
     async def _answer(self, begun: ReplyBeginsFrame, messages: list[Message]) -> None:
         turn = begun.turn
-        pieces = Pieces(
-            turn,
-            splitter=self._new_splitter(),
-            decide=self._new_check(begun.asked),
-            listen=self._reject,
-        )
+        pieces = Pieces(turn, decide=self._new_check(begun.asked), listen=self._reject)
         try:
-            if self._renewing is not None:
-                await asyncio.wait({self._renewing})
             try:
                 await self._reply(begun, messages, pieces)
             except SessionLost:
-                # Servers close idle sessions. Nothing is lost, so reconnect.
+                # Servers close idle connections. Nothing is lost, so ask again.
                 if pieces.has_words:
                     raise
-                await self._session.close()
                 await self._reply(begun, messages, pieces)
         except SessionFailed as error:
-            self._speaker.fail(turn, f"speech-to-speech: {reason(error)}")
-            await self._session.close()
+            self._speaker.fail(turn, f"speech-to-speech: {error}")
         else:
             if not pieces.has_words:
                 self._speaker.fail(turn, "speech-to-speech: the model returned no words")
-        last = pieces.end()
-        if pieces.text:
-            self._session.replied(pieces.text)
-        await self._push(turn, last, pieces)
+        await self._push(turn, pieces.end(), pieces)
 
     def _reject(self, turn: TurnId, unsaid: Unsaid) -> None:
         self._speaker.listener(SentenceRejected(self._speaker.npc, turn, unsaid))
 
     async def _reply(self, begun: ReplyBeginsFrame, messages: list[Message], pieces: Pieces) -> None:
         tools = self._tools if self._tools is None or begun.tier is None else self._tools.at(begun.tier.tier)
-        offered = tools.declared if tools is not None else ()
-        allowed = {spec.wire_name for spec in offered}
-        await self._session.ask(messages, offered)
-        for n_round in range(_MAX_TOOL_ROUNDS + 2):
-            may_call = n_round < _MAX_TOOL_ROUNDS
-            calls: list[Call] = []
-            async for given in self._in_time(begun.turn, self._session.respond(offered if may_call else ())):
-                await self._take(begun.turn, given, pieces, calls)
-            if not calls:
-                return
-            may_be = tools if may_call else None
-            found = await asyncio.gather(*(_look_up(may_be, call, allowed) for call in calls))
-            await self._session.answer(list(zip(calls, found, strict=True)))
+        offered = self._offered = tools.declared if tools is not None else ()
+        self._instructions = instructions_of(messages)
+        with translated():
+            line = await self._sockets.take(self._wire())
+            try:
+                await line.send(*line.wire.ask(messages, offered))
+                for n_round in range(_MAX_TOOL_ROUNDS + 2):
+                    calls = await self._take(begun.turn, line, pieces)
+                    if not calls:
+                        return
+                    may_be = tools if n_round < _MAX_TOOL_ROUNDS else None
+                    found = await asyncio.gather(*(_look_up(may_be, call, offered) for call in calls))
+                    answers = list(zip(calls, found, strict=True))
+                    await line.send(*line.wire.answer(answers, may_call=n_round + 1 < _MAX_TOOL_ROUNDS))
+            finally:
+                line.cut()
+                self._sockets.prepare(self._wire())
         raise SessionFailed("the model calls tools repeatedly and never answers")
 
-    async def _in_time(self, turn: TurnId, response: AsyncIterator[Given]) -> AsyncIterator[Given]:
-        after = ""
-        while True:
-            try:
-                async with asyncio.timeout(self._stalled_after_ms / 1_000):
-                    given = await anext(response)
-            except StopAsyncIteration:
-                return
-            except TimeoutError as error:
-                raise SessionFailed(f"no data for {self._stalled_after_ms} ms{after}") from error
-            if isinstance(given, Warned):
-                after = f" after the server's error: {given.text}"
-                logger.warning("{}: the server reports an error in turn {}: {}", self, turn, given.text)
-                continue
-            yield given
-
-    async def _take(self, turn: TurnId, given: Given, pieces: Pieces, calls: list[Call]) -> None:
-        match given:
-            case SpokenWords(text=text):
-                had_words = pieces.has_words
-                pieces.take_words(text)
-                if pieces.has_words and not had_words:
-                    self._speaker.mark(turn, Stage.FIRST_TOKEN)
-            case SpokenSound(pcm=pcm):
-                await self._push(turn, pieces.take_sound(pcm), pieces)
-            case Call():
-                calls.append(given)
+    async def _take(self, turn: TurnId, line: ProviderSocket[SpeechWire], pieces: Pieces) -> list[Call]:
+        """Pass on one response, and return its tool calls."""
+        calls: list[Call] = []
+        async for given in responses(line, stalled_after_ms=self._stalled_after_ms):
+            match given:
+                case SpokenWords(text=text):
+                    had_words = pieces.has_words
+                    pieces.take_words(text)
+                    if pieces.has_words and not had_words:
+                        self._speaker.mark(turn, Stage.FIRST_TOKEN)
+                case SpokenSound(pcm=pcm):
+                    await self._push(turn, pieces.take_sound(pcm), pieces)
+                case Call():
+                    calls.append(given)
+                case Warned(text=text):
+                    logger.warning("{}: the server reports an error in turn {}: {}", self, turn, text)
+        return calls
 
     async def _push(self, turn: TurnId, frames: list[Frame], pieces: Pieces) -> None:
         for frame in frames:
@@ -326,19 +262,13 @@ class SpeechToSpeechVoice(FrameProcessor):
             await self.push_frame(frame)
 
     async def _stop_answering(self) -> None:
-        if self._answering is None:
-            return
         answering, self._answering = self._answering, None
-        if not answering.done():
+        if answering is not None and not answering.done():
             await self.cancel_task(answering)
-            try:
-                await self._session.stop()
-            except SessionFailed:
-                await self._session.close()
 
 
-async def _look_up(tools: Toolbox | None, call: Call, allowed: set[str]) -> Found:
-    if tools is None or call.name not in allowed:
+async def _look_up(tools: Toolbox | None, call: Call, offered: Sequence[ToolSpec]) -> Found:
+    if tools is None or call.name not in (spec.wire_name for spec in offered):
         return nothing("this tool is unavailable now: answer with what you know")
     if call.arguments is None:
         return nothing("the arguments are not a JSON object")
