@@ -153,7 +153,7 @@ asyncio.run(main())
 print(*sys.modules)
 """
     loaded = subprocess.run([sys.executable, "-c", opening], capture_output=True, text=True, check=True).stdout.split()
-    assert "glyphoxa_processors.deepgram_stt" in loaded
+    assert "glyphoxa_processors.cloud.deepgram_stt" in loaded
 
 
 def test_a_package_that_is_not_installed_is_named_with_what_brings_it(monkeypatch: pytest.MonkeyPatch) -> None:
