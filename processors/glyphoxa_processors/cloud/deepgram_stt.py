@@ -4,7 +4,7 @@ Rules:
 
 - Frames never wait for the network. Messages wait in the queue of the connection.
 - One connection at a time, kept open for the session. A connection is lost if the server closes it, accepts nothing
-  for a second, lags behind, or does not answer a pause. Then another one is opened at once, and later with pauses.
+  for a second, or does not answer a pause. Then another one is opened at once, and later with pauses.
 - The next connection first hears the sound without a final transcript, so no word is lost. Messages of an old
   connection are dropped, and so are repeated and outdated ones, so no word is said twice.
 - Each pause of the ear is answered by one closing transcript: Nova is asked to finalise, Flux to end its turn. The
@@ -59,7 +59,6 @@ ACKNOWLEDGED_WITHIN_S = 2.0
 ANSWERED_WITHIN_S = 1.5
 """Half of a turn's wait for its words: the other half is for the next connection. Answers usually take 0.3 s."""
 _LONGEST_REPEATED_S = 60
-_LONGEST_LAG_S = 40
 _ONSET_S = 1.0
 """Between turns, the last second may contain speech that the detector has not reported yet."""
 _LOOK_EVERY_S = 0.25
@@ -202,10 +201,7 @@ class DeepgramLine:
 
     def __init__(self, socket: ProviderSocket[DeepgramWire], names: Sequence[str], *, now_s: float) -> None:
         self.socket = socket
-        self._waiting: deque[tuple[str | bytes, float]] = deque()
-        self._came = asyncio.Event()
-        self._lag_s = 0.0
-        self._sending_s: float | None = None
+        self._waiting: asyncio.Queue[str | bytes] = asyncio.Queue()
         self.names = names
         """Key terms that it has."""
         self.asked_names: tuple[Sequence[str], float] | None = None
@@ -215,51 +211,34 @@ class DeepgramLine:
         """When it was told of the newest pause; None once the answer came or is not expected any more."""
         self.n_asked = 0
         """Answers requested that have not come."""
-        self.left_s: float | None = None
+        self.is_left = False
+        """This side ended it."""
         self.fault = ""
         self._seen: deque[DeepgramTranscript] = deque(maxlen=16)
         self._final_s = 0.0
 
     def put(self, kind: str, **fields: Any) -> None:
         """Queue a message."""
-        self._put(json.dumps({"type": kind, **fields}), 0.0)
+        self._waiting.put_nowait(json.dumps({"type": kind, **fields}))
 
-    def put_sound(self, audio: bytes, *, lasts_s: float) -> None:
-        self._put(audio, lasts_s)
+    def put_sound(self, audio: bytes) -> None:
+        self._waiting.put_nowait(audio)
 
-    def _put(self, message: str | bytes, lasts_s: float) -> None:
-        self._lag_s += lasts_s
-        self._waiting.append((message, lasts_s))
-        self._came.set()
-
-    async def send_all(self, now_s: Callable[[], float]) -> None:
+    async def send_all(self) -> None:
         """Send queued messages until the connection ends."""
         try:
             while True:
-                await self._came.wait()
-                while self._waiting:
-                    message, lasts_s = self._waiting.popleft()
-                    self._lag_s -= lasts_s
-                    self._sending_s = self.sent_s = now_s()
+                message = await self._waiting.get()
+                async with asyncio.timeout(ACCEPTED_WITHIN_S):
                     await self.socket.send(message)
-                    self._sending_s = None
-                self._came.clear()
+                self.sent_s = asyncio.get_running_loop().time()
+        except TimeoutError:
+            self.cut(f"it accepted nothing for {ACCEPTED_WITHIN_S:g} s")
         except ConnectionClosed:
             pass  # the reader reports it
 
-    def blocked(self, now_s: float) -> str:
-        """Return why messages do not get through; "" if they do."""
-        if self._sending_s is not None and now_s - self._sending_s > ACCEPTED_WITHIN_S:
-            return f"it accepted nothing for {ACCEPTED_WITHIN_S:g} s"
-        if self._lag_s > _LONGEST_LAG_S:
-            return "it does not keep up with the sound"
-        if self.left_s is not None and now_s - self.left_s > ACCEPTED_WITHIN_S:
-            return "it did not end when asked"
-        return ""
-
     def cut(self, why: str) -> None:
         self.fault = self.fault or why
-        self._waiting.clear()
         self.socket.cut()
 
     def is_repeated(self, said: DeepgramTranscript) -> bool:
@@ -363,7 +342,7 @@ class DeepgramStt(FrameProcessor):
         if not self._is_speaking and not self._n_pauses:
             self._sound.keep_last(int(_ONSET_S * self._bytes_per_s))
         if self._line is not None:
-            self._line.put_sound(audio, lasts_s=len(audio) / self._bytes_per_s)
+            self._line.put_sound(audio)
 
     def _begin(self) -> None:
         self._is_speaking = True
@@ -450,8 +429,8 @@ class DeepgramStt(FrameProcessor):
     def _reconnect_if_quiet(self) -> None:
         if self._must_reconnect and self._line is not None and not self._is_speaking and not self._n_pauses:
             line, self._line = self._line, None
-            line.left_s = self._now_s()
-            line.put("CloseStream")
+            line.is_left = True
+            line.cut("")
 
     # Connections.
 
@@ -490,19 +469,22 @@ class DeepgramStt(FrameProcessor):
         socket = await ProviderSocket(wire).open()
         line = DeepgramLine(socket, names, now_s=self._now_s())
         helpers = [
-            asyncio.create_task(line.send_all(self._now_s), name="send"),
+            asyncio.create_task(line.send_all(), name="send"),
             asyncio.create_task(self._watch(line), name="watch"),
         ]
         try:
             self._open(line)
             self._first_attempt.set()
-            await self._receive(line)
+            while True:
+                await self._take(await socket.receive(), line)
+        except ConnectionClosed:
+            pass  # reported below
         finally:
             if self._line is line:
                 self._line = None
             await end_tasks(*helpers)
             socket.cut()
-        if line.left_s is not None:
+        if line.is_left:
             return True
         if line.asked_names is not None:
             self._takes_names = False  # an endpoint that does not know the message may hang up
@@ -516,8 +498,7 @@ class DeepgramStt(FrameProcessor):
         """Send a new connection the sound without a transcript."""
         missed, step = self._sound.reopened(), self._bytes_per_s // 10
         for at in range(0, len(missed), step):
-            piece = missed[at : at + step]
-            line.put_sound(piece, lasts_s=len(piece) / self._bytes_per_s)
+            line.put_sound(missed[at : at + step])
         self._line = line
         self._must_reconnect = False
         self._tell_names()  # they may have changed meanwhile
@@ -526,18 +507,11 @@ class DeepgramStt(FrameProcessor):
         if self._n_pauses:
             self._note_pause(line)
 
-    async def _receive(self, line: DeepgramLine) -> None:
-        try:
-            while True:
-                await self._take(await line.socket.receive(), line)
-        except ConnectionClosed:
-            pass  # the codes are reported by the caller
-
     async def _watch(self, line: DeepgramLine) -> None:
         while True:
             await asyncio.sleep(_LOOK_EVERY_S)
             now_s = self._now_s()
-            if why := line.blocked(now_s) or self._unanswered(line, now_s):
+            if why := self._unanswered(line, now_s):
                 line.cut(why)
             elif line is self._line:
                 self._keep_alive(line, idle_s=now_s - line.sent_s)
