@@ -162,7 +162,8 @@ async def embedded(talk: LoadedTalk, text: str) -> NDArray[float32] | None:
     if talk.questions.embedder is None:
         return None
     vectors = await talk.questions.embedder.embed_questions([text])
-    return None if vectors is None else vectors[0]
+    vector: NDArray[float32] = vectors[0]
+    return vector
 
 
 def bm25(seen: ViewSnapshot) -> Scores:

@@ -58,7 +58,7 @@ class PatientEmbedder:
         return patient
 
     def _timed(self, embed: Embed) -> Embed:
-        async def timed(texts: list[str]) -> NDArray[float32] | None:
+        async def timed(texts: list[str]) -> NDArray[float32]:
             began = perf_counter()
             vectors = await embed(texts)
             self.n_late += len(texts) == 1 and 1_000 * (perf_counter() - began) > self.deadline_ms

@@ -34,7 +34,7 @@ from glyphoxa.names.gazetteer import Gazetteer
 
 EMBED_MS: Final = 2_000
 """Time limit for the vectors of a stretch. Without them, the other features decide."""
-EmbedLines: TypeAlias = Callable[[list[str]], Awaitable[NDArray[float32] | None]]
+EmbedLines: TypeAlias = Callable[[list[str]], Awaitable[NDArray[float32]]]
 _MISSED: Final = "kept when it was judged again, with what was said afterwards"
 _STRICT: Final = (Mode.IN_WORLD_ANSWER, Mode.MEMORY_CONSENT, Mode.SAFE_REDIRECT)
 _RISKS: Final = (Risk.LOW, Risk.MEDIUM, Risk.HIGH)

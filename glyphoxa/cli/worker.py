@@ -63,8 +63,8 @@ async def _run(options: argparse.Namespace) -> int:
 @VERB.action(
     "embed the transcripts that are not embedded yet; all of them after another embeddings model was set",
     argument("--full", help="embed everything again, even what is up to date"),
-    epilog="The existing vectors serve until the new ones are complete. It can be stopped at any time, and continues "
-    "where it stopped.",
+    epilog="With another model or --full, all vectors are deleted first: transcripts are found by words until they are "
+    "embedded again. It can be stopped at any time; without --full it continues where it stopped.",
 )
 async def _reindex(options: argparse.Namespace) -> int:
     settings = settings_with_memory(options.config, to_hold="talk")
@@ -82,7 +82,7 @@ async def _reindex(options: argparse.Namespace) -> int:
 
 def _summary(done: Reindexed, model: str) -> str:
     embedded, failed = done.filled.embedded, done.filled.failed
-    if done.swapped:
+    if done.is_anew:
         text = f"transcripts are now searched with {model}; embedded {counted(embedded, 'utterance')}"
     else:
         text = f"embedded {counted(embedded, 'utterance')}" if embedded else "nothing was missing"

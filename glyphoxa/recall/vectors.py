@@ -144,7 +144,7 @@ class Vectors:
 #
 
 
-Embed = Callable[[list[str]], Awaitable[NDArray[float32] | None]]
+Embed = Callable[[list[str]], Awaitable[NDArray[float32]]]
 
 
 class WrongDimensions(InvalidInput):
@@ -168,8 +168,8 @@ class Embedder:
         name: Name and version of the model. Vectors of different names are never compared.
         dimensions: Length of each vector.
         embed: Embeds utterances to float32 of shape (len(texts), dimensions), rows of unit length. A row that the model
-            could not compute is not finite or is zero. None: not now. Raises Unavailable while the model is away, and
-            InvalidInput for a text that it rejects.
+            could not compute is not finite or is zero. Raises Unavailable while the model is away, and InvalidInput for
+            a text that it rejects.
         embed_otherwise: The same for questions, if the model treats them differently; None if not.
         batch: The preferred number of texts in a call.
         aclose: Releases resources; nothing can be embedded afterwards.
@@ -182,7 +182,7 @@ class Embedder:
     batch: int = 16
     aclose: Callable[[], Awaitable[None]] = _nothing_to_close
 
-    async def embed_questions(self, texts: list[str]) -> NDArray[float32] | None:
+    async def embed_questions(self, texts: list[str]) -> NDArray[float32]:
         """Embed questions; see `embed`."""
         return await (self.embed_otherwise or self.embed)(texts)
 
@@ -359,9 +359,7 @@ def _key(asked: str) -> bytes:
     return hashlib.sha256(asked.encode()).digest()
 
 
-def _checked(vectors: NDArray[float32] | None, embedder: Embedder) -> NDArray[float32] | LeftOut:
-    if vectors is None:
-        return LeftOut(f"the model {embedder.name} cannot embed now")
+def _checked(vectors: NDArray[float32], embedder: Embedder) -> NDArray[float32] | LeftOut:
     if vectors.ndim != 2 or len(vectors) != 1:
         return LeftOut(f"the model {embedder.name} returned vectors of shape {vectors.shape} for one text")
     if vectors.shape[1] != embedder.dimensions:
@@ -404,7 +402,7 @@ class TextVectors:
         self._embedder = embedder
         self._questions = questions
         self._texts: list[str] = []
-        self._vectors = np.zeros((0, 0 if embedder is None else embedder.dimensions), float32)
+        self._vectors = Vectors(1 if embedder is None else embedder.dimensions)
         self._wanted: dict[str, None] = {}
         self._taken: set[str] = set()
         self._learning: asyncio.Task[None] | None = None
@@ -438,7 +436,8 @@ class TextVectors:
             return NOTHING_NEAR
         key = (_key(_asked(question)), len(self._texts))
         if self._last is None or self._last[:2] != key:
-            cosines = np.vecdot(self._vectors[: len(self._texts)], vector)
+            n = len(self._texts)
+            cosines = self._vectors.now().cosines(vector, np.arange(n, dtype=int32), n)
             usual = min(max(0.0, float(cosines.mean())), _MOST_ALIKE)
             nearness = (cosines - usual) / (1 - usual)
             near = np.flatnonzero(nearness >= ABOUT_IT - AT_HAND)
@@ -459,16 +458,11 @@ class TextVectors:
             except Exception as error:  # any kind of model
                 logger.warning("facts are found by names and words only: {}", type(error).__name__)
                 return
-            if vectors is None or vectors.shape != (len(texts), embedder.dimensions) or not is_usable(vectors):
+            if vectors.shape != (len(texts), embedder.dimensions) or not is_usable(vectors):
                 logger.warning("facts are found by names and words only: the model {} embeds none", embedder.name)
                 return
-            n = len(self._texts)
-            if n + len(texts) > len(self._vectors):
-                longer = np.zeros((max(64, int(_SPARE * n) + len(texts)), embedder.dimensions), float32)
-                longer[:n] = self._vectors[:n]
-                self._vectors = longer
-            self._vectors[n : n + len(texts)] = vectors
-            self._texts += texts
-            self._taken.update(texts)
-            for text in texts:
+            for text, vector in zip(texts, vectors, strict=True):
+                self._vectors.put(len(self._texts), vector[None])
+                self._texts.append(text)
+                self._taken.add(text)
                 del self._wanted[text]

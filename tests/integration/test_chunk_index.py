@@ -135,7 +135,7 @@ async def test_talk_that_is_rolled_back_is_not_found_and_comes_back_with_its_und
 async def test_only_changed_chunks_are_embedded_again(dsn: str, tmp_path: Path) -> None:
     embedded: list[str] = []
 
-    async def noting(texts: list[str]) -> NDArray[float32] | None:
+    async def noting(texts: list[str]) -> NDArray[float32]:
         embedded.extend(texts)
         return await EMBEDDER.embed(texts)
 
@@ -156,7 +156,7 @@ async def test_what_the_model_cannot_bear_is_named_by_its_id_never_by_its_text_a
 ) -> None:
     told: list[str] = []
 
-    async def choosy(texts: list[str]) -> NDArray[float32] | None:
+    async def choosy(texts: list[str]) -> NDArray[float32]:
         if any("cursed" in text for text in texts):
             raise RuntimeError("the model broke on: cursed words")
         vectors = await EMBEDDER.embed(texts)
@@ -186,18 +186,13 @@ async def test_what_the_model_cannot_bear_is_named_by_its_id_never_by_its_text_a
 
 
 async def test_a_model_that_is_away_is_no_failure_of_the_talk(dsn: str, tmp_path: Path) -> None:
-    async def away(texts: list[str]) -> NDArray[float32] | None:
+    async def away(texts: list[str]) -> NDArray[float32]:
         raise Unavailable("gone for now")
-
-    async def not_now(texts: list[str]) -> NDArray[float32] | None:
-        return None
 
     async with open_store(dsn, data_dir=tmp_path, embedder=an_embedder(away)) as store:
         await store.log.append([said("My sister.")])
         with pytest.raises(Unavailable, match="gone for now"):
             await store.chunks.fill_missing(CAMPAIGN)
-    async with open_store(dsn, data_dir=tmp_path, embedder=an_embedder(not_now)) as store:
-        assert await store.chunks.fill_missing(CAMPAIGN) == Filled()
     async with open_store(dsn, data_dir=tmp_path, embedder=EMBEDDER) as store:
         assert await store.chunks.fill_missing(CAMPAIGN) == Filled(embedded=1)
 
@@ -218,7 +213,7 @@ async def test_two_models_of_equal_dimensions_are_never_compared(store: Store) -
 
 
 async def test_a_model_that_gives_other_dimensions_than_it_says_is_refused(dsn: str, tmp_path: Path) -> None:
-    async def narrow(texts: list[str]) -> NDArray[float32] | None:
+    async def narrow(texts: list[str]) -> NDArray[float32]:
         return np.ones((len(texts), 3), float32)
 
     async with open_store(dsn, data_dir=tmp_path, embedder=an_embedder(narrow)) as store:

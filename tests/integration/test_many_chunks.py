@@ -129,7 +129,7 @@ def _unit(rows: NDArray[float32]) -> NDArray[float32]:
     return unit
 
 
-async def not_needed(texts: list[str]) -> NDArray[float32] | None:
+async def not_needed(texts: list[str]) -> NDArray[float32]:
     return None
 
 

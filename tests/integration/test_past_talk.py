@@ -126,7 +126,7 @@ async def test_whoever_asks_for_embeddings_meanwhile_waits_and_nothing_is_embedd
     embedded: list[str] = []
     begun, go_on = asyncio.Event(), asyncio.Event()
 
-    async def slowly(texts: list[str]) -> NDArray[float32] | None:
+    async def slowly(texts: list[str]) -> NDArray[float32]:
         embedded.extend(texts)
         begun.set()
         await go_on.wait()

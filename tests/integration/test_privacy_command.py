@@ -389,20 +389,6 @@ async def test_a_spool_in_use_is_said_and_the_same_again_finishes(
     assert holding(files_of(data)) == []
 
 
-async def test_vectors_that_are_about_to_take_the_place_of_the_others_lose_it_too(dsn: str, table: Store) -> None:
-    connection = await asyncpg.connect(dsn)
-    await connection.execute(
-        "CREATE SCHEMA reindex; CREATE TABLE reindex.chunks (LIKE public.chunks INCLUDING ALL EXCLUDING INDEXES);"
-        "CREATE TABLE reindex.talk_to_embed (LIKE public.talk_to_embed INCLUDING ALL);"
-        "INSERT INTO reindex.chunks SELECT * FROM public.chunks"
-    )
-    await PostgresErasure(table.database).erase(CAMPAIGN, Meant(player=TAMSIN), at_ms=10_000_000)
-    left = await connection.fetch("SELECT utterance_id FROM reindex.chunks WHERE campaign_id = $1", CAMPAIGN)
-    await connection.close()
-    assert {row["utterance_id"] for row in left} == {"u2", "u4", "u7"}
-    assert holding(await everything(dsn)) == []
-
-
 async def test_who_reads_talk_while_it_is_erased_writes_none_of_it(dsn: str, table: Store) -> None:
     chronicle = PostgresChronicleLog(table.database, table.world)
     await chronicle.read_again(CAMPAIGN, EVENING)

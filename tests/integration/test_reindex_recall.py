@@ -87,7 +87,7 @@ def stepwise(embedder: Embedder, step: Callable[[int], object]) -> Embedder:
     """
     n = 0
 
-    async def embed(texts: list[str]) -> NDArray[float32] | None:
+    async def embed(texts: list[str]) -> NDArray[float32]:
         nonlocal n
         n += 1
         waiting = step(n)
@@ -140,7 +140,7 @@ async def test_open_table_recalls_during_a_full_reindex_and_keeps_its_vectors(
         while not running.done():
             assert "u0" in await ids(table, "Is she a pirate?")
             await table.past_talk.transcript(CAMPAIGN).refresh()
-        assert (await running).swapped
+        assert (await running).is_anew
         assert await ids(table, "Who are your kin?", 1) == ["u0"]
         await table.log.append([told("It rains.", 200)])
         assert (await table.chunks.fill_missing(CAMPAIGN)).embedded == 1
@@ -161,7 +161,7 @@ async def test_open_table_finds_new_lines_by_words_after_a_change_of_model(
     try:
         async with opened(dsn) as table:
             await an_evening(table)
-            assert (await reindexed(dsn, new)).swapped
+            assert (await reindexed(dsn, new)).is_anew
             for n in range(2):
                 await table.log.append([told(f"A lantern is lit, part {n}.", 100 + n)])
                 assert not (await table.chunks.fill_missing(CAMPAIGN)).embedded

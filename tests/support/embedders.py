@@ -12,7 +12,7 @@ from glyphoxa.recall.vectors import Embedder
 
 
 def an_embedder(
-    embed: Callable[[list[str]], Awaitable[NDArray[float32] | None]], *, name: str = "twin", dimensions: int = 384
+    embed: Callable[[list[str]], Awaitable[NDArray[float32]]], *, name: str = "twin", dimensions: int = 384
 ) -> Embedder:
     return Embedder(name, dimensions, embed)
 

@@ -37,14 +37,14 @@ class Model:
     def __init__(self, *, takes_ms: int = 0, fails_with: Exception | None = None) -> None:
         self.takes_ms = takes_ms
         self.fails_with = fails_with
-        self.gives: Callable[[int], NDArray[float32] | None] | None = None
+        self.gives: Callable[[int], NDArray[float32]] | None = None
         self.asked: list[str] = []
 
     @property
     def embedder(self) -> Embedder:
         return Embedder("twin", DIMENSIONS, self._embed)
 
-    async def _embed(self, texts: list[str]) -> NDArray[float32] | None:
+    async def _embed(self, texts: list[str]) -> NDArray[float32]:
         self.asked += texts
         await asyncio.sleep(self.takes_ms / 1_000)
         if self.fails_with is not None:
@@ -224,7 +224,6 @@ def _zeros(n: int, dimensions: int = DIMENSIONS) -> NDArray[float32]:
 @pytest.mark.parametrize(
     ("gives", "told"),
     [
-        (lambda _n: None, "the model twin cannot embed now"),
         (_zeros, "the vector that the model twin gave points nowhere"),
         (lambda n: _zeros(n) / np.float32(0), "the vector that the model twin gave points nowhere"),
         (lambda n: _zeros(n + 1), "the model twin returned vectors of shape (2, 4) for one text"),

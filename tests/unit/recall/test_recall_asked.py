@@ -216,7 +216,7 @@ async def _never(texts: list[str]) -> NDArray[float32]:
     ],
 )
 def test_without_a_vector_words_decide_in_time_and_it_is_said_why(
-    model: Callable[[list[str]], Awaitable[NDArray[float32] | None]], why: str
+    model: Callable[[list[str]], Awaitable[NDArray[float32]]], why: str
 ) -> None:
     async def scene() -> None:
         feed = a_feed()

@@ -28,15 +28,16 @@ from glyphoxa.recall.vectors import Embedder, WrongDimensions, is_usable
 from glyphoxa.transcript.chunking import Piece, chunk_id, hash_of, pieces_of
 
 if TYPE_CHECKING:
-    from glyphoxa.adapters.postgres.server.database import Connection, OwnConnection
+    from glyphoxa.adapters.postgres.server.database import Connection
 if TYPE_CHECKING:
-    Use = Callable[[CampaignId], AbstractAsyncContextManager[Connection | OwnConnection]]
+    Use = Callable[[CampaignId], AbstractAsyncContextManager[Connection]]
 
 
 # Embedding texts, some of which the model may reject.
 
 
-_HARMLESS = [piece.content for piece in pieces_of("Good morning.", speaker="Somebody")]
+HARMLESS = [piece.content for piece in pieces_of("Good morning.", speaker="Somebody")]
+"""Texts on which no model fails."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,7 @@ class QueuedUtterance:
 
 async def embed_batch(
     embedder: Embedder, campaign: CampaignId, wanted: Sequence[QueuedUtterance]
-) -> tuple[list[QueuedUtterance] | None, list[QueuedUtterance]]:
+) -> tuple[list[QueuedUtterance], list[QueuedUtterance]]:
     """Embed utterances. Returns those with vectors and those the model failed on. Equal texts are embedded once.
 
     Raises:
@@ -66,8 +67,8 @@ async def embed_batch(
         WrongDimensions: The vectors do not have the model's declared dimensions.
     """
     good, failed = await _embed_batch(embedder, wanted)
-    if good is not None and failed and not any(due.pieces for due in good):
-        await _try_something_harmless(embedder)
+    if failed and not any(due.pieces for due in good):
+        await try_something_harmless(embedder)
     for due in failed:
         logger.warning("{} of {} is not embedded: the model fails on its text", due.utterance_id, campaign)
     return good, failed
@@ -75,14 +76,14 @@ async def embed_batch(
 
 async def _embed_batch(
     embedder: Embedder, wanted: Sequence[QueuedUtterance]
-) -> tuple[list[QueuedUtterance] | None, list[QueuedUtterance]]:
+) -> tuple[list[QueuedUtterance], list[QueuedUtterance]]:
     good: list[QueuedUtterance] = []
     failed: list[QueuedUtterance] = []
     places: dict[str, int] = {}
     for due in wanted:
         for piece in due.pieces:
             places.setdefault(piece.content, len(places))
-    vectors: NDArray[float32] | None = np.zeros((0, embedder.dimensions), float32)
+    vectors = np.zeros((0, embedder.dimensions), float32)
     if places:
         try:
             vectors = await embedder.embed(list(places))
@@ -94,13 +95,9 @@ async def _embed_batch(
                 return [], list(wanted)
             for due in wanted:
                 alone, bad = await _embed_batch(embedder, [due])
-                if alone is None:
-                    return None, []
                 good += alone
                 failed += bad
             return good, failed
-    if vectors is None:
-        return None, []
     _check_shape(vectors, embedder, len(places))
     for due in wanted:
         of_this = [vectors[places[piece.content]] for piece in due.pieces]
@@ -111,18 +108,22 @@ async def _embed_batch(
     return good, failed
 
 
-async def _try_something_harmless(embedder: Embedder) -> None:
-    """Raise if the model fails on a harmless text too.
+async def try_something_harmless(embedder: Embedder) -> None:
+    """Raise if the model fails on a harmless text.
 
     Otherwise a wrong setting would count as a failure of every utterance.
+
+    Raises:
+        Unavailable, WrongDimensions: See `embed_batch`.
     """
     try:
-        vectors = await embedder.embed(_HARMLESS)
+        vectors = await embedder.embed(HARMLESS)
     except (Unavailable, WrongDimensions):
         raise
     except Exception as error:  # contains no speech
         raise Unavailable(f"the model {embedder.name} fails on every text: {error}") from error
-    if vectors is not None and not is_usable(vectors):
+    _check_shape(vectors, embedder, len(HARMLESS))
+    if not is_usable(vectors):
         raise Unavailable(f"the model {embedder.name} fails on every text: its vectors are zero or not finite")
 
 
@@ -134,11 +135,9 @@ def _check_shape(vectors: NDArray[float32], embedder: Embedder, n: int) -> None:
         raise InvalidInput(f"the model {embedder.name} returned vectors of shape {vectors.shape}, not {expected}")
 
 
-FINISHING_LOCK = 0x676C7971
-"""Held shared by writers of chunks, and exclusively by a process that replaces their table."""
 _PAGE = 256
 _SURVEYED_PAGE = 1_000
-MAX_FAILURES = 3
+_MOST_FAILURES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,14 +193,12 @@ def _check_model(stored: asyncpg.Record | None, embedder: Embedder) -> None:
 class EmbeddingQueue:
     """
     Args:
-        use: Lends a connection scoped to one campaign, with `chunks` and `talk_to_embed` on its search path.
-        model_setting: The row of `schema_settings` that names the table's model.
+        use: Lends a connection scoped to one campaign.
     """
 
-    def __init__(self, use: Use, embedder: Embedder, *, model_setting: str = "embedding_model") -> None:
+    def __init__(self, use: Use, embedder: Embedder) -> None:
         self._use = use
         self._embedder = embedder
-        self._model_setting = model_setting
         self._sql = load_queries("chunks/embedding_queue")
         self._names: dict[CampaignId, tuple[str, Gazetteer]] = {}
         self._heads: dict[CampaignId, int] = {}
@@ -211,13 +208,11 @@ class EmbeddingQueue:
         campaign: CampaignId,
         *,
         limit: int | None = None,
-        most_failures: int = MAX_FAILURES,
         tell: Callable[[Filled], None] = lambda _: None,
     ) -> Filled:
-        """Embed queued utterances, oldest first, each one once.
+        """Embed queued utterances, oldest first, each one once. Skips those that failed three times.
 
         Args:
-            most_failures: Skip utterances that failed this often.
             tell: Receives the progress after each batch.
 
         Raises:
@@ -230,20 +225,17 @@ class EmbeddingQueue:
             size = _PAGE if left is None else min(left, _PAGE)
             async with self._use(campaign) as connection:
                 rows = await connection.fetch(
-                    self._sql["due"], campaign, last_place, most_failures, size, self._embedder.name
+                    self._sql["due"], campaign, last_place, _MOST_FAILURES, size, self._embedder.name
                 )
                 names = await self._names_of(connection, campaign) if rows else None
             if names is None:
                 break
             async for filled in self._fill(campaign, rows, names):
-                if filled is None:
-                    return done
                 done += filled
                 tell(done)
             last_place = rows[-1]["place"]
             left = None if left is None else left - len(rows)
-        if self._model_setting == "embedding_model":  # the entities' vectors have no second table
-            await self._fill_entities(campaign)
+        await self._fill_entities(campaign)
         return done
 
     async def _fill_entities(self, campaign: CampaignId) -> None:
@@ -266,8 +258,6 @@ class EmbeddingQueue:
                 for row in rows
             ]
             done, _ = await embed_batch(self._embedder, campaign, wanted)
-            if done is None:
-                return
             stored = [
                 (campaign, each.utterance_id, each.says[1], self._embedder.name, each.vectors[0]) for each in done
             ]
@@ -275,13 +265,10 @@ class EmbeddingQueue:
                 await self._check(connection)
                 await connection.executemany(self._sql["put_entity"], stored)
 
-    async def survey(self, campaign: CampaignId, *, once_more: bool = True) -> int:
+    async def survey(self, campaign: CampaignId) -> int:
         """Queue all missing and outdated utterances, and retag the rest with the current names.
 
-        Returns the length of the queue.
-
-        Args:
-            once_more: Retry those that failed before.
+        Those that failed before are retried. Returns the length of the queue.
         """
         last_id = 0
         while True:
@@ -299,7 +286,7 @@ class EmbeddingQueue:
                     if (entities := list(names.entities_in(row["text"]))) != row["entity_ids"]
                 ]
                 if stale:
-                    await connection.execute(self._sql["want"], campaign, stale, once_more)
+                    await connection.execute(self._sql["want"], campaign, stale)
                 await connection.execute(self._sql["refresh"], campaign, [row["utterance_id"] for row in rows])
                 if tags:
                     await connection.executemany(self._sql["tag"], tags)
@@ -312,8 +299,8 @@ class EmbeddingQueue:
 
     async def _fill(
         self, campaign: CampaignId, rows: Sequence[asyncpg.Record], names: Gazetteer
-    ) -> AsyncIterator[Filled | None]:
-        """Yield the result of each batch; None, as the last value, if the model is unavailable."""
+    ) -> AsyncIterator[Filled]:
+        """Yield the result of each batch."""
         as_before: list[QueuedUtterance] = []
         to_embed: list[QueuedUtterance] = []
         for row in rows:
@@ -325,9 +312,6 @@ class EmbeddingQueue:
         size = self._embedder.batch
         for at in range(0, len(to_embed), size):
             done, failed = await embed_batch(self._embedder, campaign, to_embed[at : at + size])
-            if done is None:
-                yield None
-                return
             await self._store(campaign, done, failed, [], names)
             silent = sum(not due.pieces for due in done)
             yield Filled(len(done) - silent, len(failed), silent)
@@ -358,17 +342,13 @@ class EmbeddingQueue:
             if failed:
                 await connection.execute(self._sql["failed"], campaign, [due.utterance_id for due in failed])
 
-    async def _check(self, connection: Connection | OwnConnection) -> None:
+    async def _check(self, connection: Connection) -> None:
         """Check the model inside the writing transaction.
 
         Raises:
-            OtherModel: The table is for another model, or is about to be.
+            OtherModel: The table is for another model.
         """
-        dimensions_setting = self._model_setting.replace("model", "dimensions")
-        row = await connection.fetchrow(self._sql["may_write"], self._model_setting, FINISHING_LOCK, dimensions_setting)
-        _check_model(row, self._embedder)
-        if row is not None and not row["free"]:
-            raise Unavailable("this table of vectors is about to be replaced")
+        _check_model(await connection.fetchrow(self._sql["may_write"]), self._embedder)
 
     def _chunks(
         self, campaign: CampaignId, dues: Sequence[QueuedUtterance], names: Gazetteer
@@ -389,7 +369,7 @@ class EmbeddingQueue:
             for nth, (piece, vector) in enumerate(zip(due.pieces, due.vectors, strict=True))
         ]
 
-    async def _names_of(self, connection: Connection | OwnConnection, campaign: CampaignId) -> Gazetteer:
+    async def _names_of(self, connection: Connection, campaign: CampaignId) -> Gazetteer:
         digest = await connection.fetchval(self._sql["names_digest"], campaign)
         cached = self._names.get(campaign)
         if cached is None or cached[0] != digest:

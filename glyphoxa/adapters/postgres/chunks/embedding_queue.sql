@@ -11,11 +11,9 @@ SELECT q.utterance_id, q.place, q.anew, e.speaker_name, e.text,
  LIMIT $4;
 
 -- may_write --
--- The model of setting $1, locked until the transaction ends, and the dimensions of setting $3; `free` is
--- false while a new table of chunks is about to replace this one (the advisory lock $2).
-SELECT value AS model, (SELECT value::int FROM schema_settings WHERE name = $3) AS dimensions,
-       pg_try_advisory_xact_lock_shared($2) AS free
-  FROM schema_settings WHERE name = $1 FOR SHARE;
+-- The model and dimensions of the vectors, locked until the transaction ends.
+SELECT value AS model, (SELECT value::int FROM schema_settings WHERE name = 'embedding_dimensions') AS dimensions
+  FROM schema_settings WHERE name = 'embedding_model' FOR SHARE;
 
 -- lock_talk --
 -- The current texts of the utterances, locked until the transaction ends: they may have been revised.
@@ -73,9 +71,9 @@ SELECT e.id, e.utterance_id, e.speaker_name, e.text,
  LIMIT $3;
 
 -- want --
--- Queue these utterances; $3: also those that failed before.
+-- Queue these utterances, also those that failed before.
 INSERT INTO talk_to_embed (campaign_id, utterance_id) SELECT $1, unnest($2::text[])
-    ON CONFLICT (campaign_id, utterance_id) DO UPDATE SET failures = 0 WHERE $3;
+    ON CONFLICT (campaign_id, utterance_id) DO UPDATE SET failures = 0;
 
 -- want_all --
 INSERT INTO talk_to_embed (campaign_id, utterance_id, anew)

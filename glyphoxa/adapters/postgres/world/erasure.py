@@ -173,19 +173,11 @@ class PostgresErasure(CampaignQueries):
             await self._run(world, "corrections", ids)
             await self._run(world, "chunks", ids)
             await self._run(world, "to_embed", ids)
-            await self._erase_to_come(world, ids)
             await self._run(world, "rereads", sessions, [each.ordinal for each in entries])
             await self._run(world, "judgements", ids, sorted(set(sessions)))
             await self._run(world, "prompts", sorted(set(sessions)))
         await self._run(world, "turns", ids, meant.player, meant.session, meant == Meant())
         await self._run(world, "commands", meant.player, meant.session, meant == Meant())
-
-    async def _erase_to_come(self, world: WorldTransaction, ids: Sequence[UtteranceId]) -> None:
-        role = await world.connection.fetchval(self._sql["role"])
-        await world.connection.execute(self._sql["become"], "none")
-        if await world.connection.fetchval(self._sql["reindexed"]):
-            await self._run(world, "chunks_to_come", ids)
-        await world.connection.execute(self._sql["become"], role)
 
     async def _unlearn(self, world: WorldTransaction, entries: Sequence[_Entry], at_ms: int) -> None:
         changed = await self._events(world, entries)

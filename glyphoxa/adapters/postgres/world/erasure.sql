@@ -68,21 +68,6 @@ DELETE FROM chunks WHERE campaign_id = $1 AND utterance_id = ANY ($2);
 -- Including the entries that the tombstones have just created.
 DELETE FROM talk_to_embed WHERE campaign_id = $1 AND utterance_id = ANY ($2);
 
--- role --
-SELECT current_setting('role');
-
--- become --
--- Until the end of the transaction. The table filled by `glyphoxa worker reindex` is only accessible to its owner
--- ("none").
-SELECT set_config('role', $1, true);
-
--- reindexed --
--- During a reindexing, the next table contains them too.
-SELECT to_regclass('reindex.chunks') IS NOT NULL;
-
--- chunks_to_come --
-DELETE FROM reindex.chunks WHERE campaign_id = $1 AND utterance_id = ANY ($2);
-
 -- interrupt --
 -- Workers that read these sessions ($2) have the words in memory: end their leases so that they start over. Before
 -- locking the world, because readers take the locks in this order.
