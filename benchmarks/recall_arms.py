@@ -50,7 +50,6 @@ STAGES: Final[Mapping[str, tuple[Signal, ...]]] = {
     "speaker": (Signal.SPEAKER,),
     "traits": (Signal.TELLS_TIME, Signal.TELLS_NUMBER),
     "time": (Signal.TIME,),
-    "several": (),
 }
 """Groups of signals that are switched off together."""
 
@@ -104,7 +103,6 @@ def _without(weights: RankingWeights, stage: str) -> RankingWeights:
         by_words_and_meaning={
             name: weight for name, weight in weights.by_words_and_meaning.items() if name not in gone
         },
-        apart=0.0 if stage == "several" else weights.apart,
     )
 
 

@@ -30,7 +30,6 @@ class AskKind(Enum):
         PAST_EVENT: It presupposes a past event, or asks whether one happened.
         PAST: It refers to the past. Checked for every partial transcript, so that recall can start before the speaker
             has finished.
-        SEVERAL: It asks for several things: "Which cities has Joren seen?".
         ASKER: It is about the asker. "Tell me ..." alone is not.
         NPC: It says "you".
         NPC_FIRST: It says "you" before anything about the asker: "You sold me the map.", not "I sold you the map.".
@@ -47,7 +46,6 @@ class AskKind(Enum):
     PERCEPTION = "perception"
     PAST_EVENT = "past"
     PAST = "refers_to_past"
-    SEVERAL = "several"
     ASKER = "asker"
     NPC = "you"
     NPC_FIRST = "you_first"

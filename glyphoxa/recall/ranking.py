@@ -2,55 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
 import numpy as np
-from numpy import bool_, float32, int32
+from numpy import bool_, float32
 from numpy.typing import NDArray
 
 from glyphoxa.domain.knowledge import RecalledUtterance, Signal, Viewer
-from glyphoxa.language.asking import AskKind, question_of
 from glyphoxa.recall.signals import Fit, fit_of, signals_of
 from glyphoxa.recall.talk_index import TalkIndex, ViewSnapshot
 from glyphoxa.recall.terms import RecallQuestion
 from glyphoxa.transcript.ports import FeedUtterance, TalkQuery
-
-# -- several
-#
-# Questions that ask for several things ("Which cities has Joren seen?"): their answers are in several sessions.
-
-APART: Final = 0.5
-"""Each selected turn lowers the other turns of its session by this, in the scale of the ranking."""
-POOL: Final = 50
-"""Reorder at most this many of the best turns."""
-
-
-def apart(best: Sequence[int], scores: NDArray[float32], sessions: NDArray[int32], *, cost: float = APART) -> list[int]:
-    """Return places in an order in which each one lowers the others of its session.
-
-    No session can then take all of the first places. Greedy, as maximal marginal relevance (Carbonell & Goldstein,
-    1998).
-
-    Args:
-        best: Places, best first; those after the first fifty keep their position.
-        scores: Scores of all turns.
-        sessions: Session numbers of all turns.
-        cost: How much each selected turn lowers the others.
-    """
-    pool = np.array(best[:POOL], np.int64)
-    left = scores[pool].astype(np.float64)
-    of = sessions[pool]
-    order: list[int] = []
-    for _ in range(len(pool)):
-        at = int(np.argmax(left))
-        order.append(int(pool[at]))
-        left[at] = -np.inf
-        left[of == of[at]] -= cost
-    return [*order, *best[POOL:]]
-
 
 Scores = NDArray[float32]
 
@@ -92,7 +57,6 @@ class RankingWeights:
     transcripts.
 
     Attributes:
-        apart: See the function of that name; 0 means that all answers may come from one session.
         by_words: Used without the question's vector: on partial transcripts, or when the vector is late.
         min_cosine: Without a common word, a lower similarity does not bear on the question. True hits can be as low: at
             0.25, questions in other words lose 2.9 points of R@10. Selection decides later what enters a prompt.
@@ -100,7 +64,6 @@ class RankingWeights:
 
     by_words: Mapping[Signal, float] = field(default_factory=lambda: BY_WORDS)
     by_words_and_meaning: Mapping[Signal, float] = field(default_factory=lambda: BY_WORDS_AND_MEANING)
-    apart: float = APART
     min_cosine: float = 0.15
 
 
@@ -164,7 +127,6 @@ class Ranked:
         changes: Number of the index's latest change before the look-up.
         is_about_it: Turns that match the question themselves.
         may_be_told: Turns that are not in the prompt already, and were said in the time that is asked for.
-        apart: See `RankingWeights`.
         is_of_then: The question contains past days.
     """
 
@@ -178,7 +140,6 @@ class Ranked:
     fit: Fit | None
     is_about_it: NDArray[bool_]
     may_be_told: NDArray[bool_]
-    apart: float
     is_of_then: bool
 
     def items(self, limit: int) -> list[RecalledUtterance]:
@@ -186,13 +147,10 @@ class Ranked:
         return [self.recalled(at, score=score) for at, score in self.best(limit)]
 
     def best(self, limit: int) -> list[tuple[int, float]]:
-        """Return their places in the view, each with its score from 0 to 1. See `apart` for why scores may rise."""
+        """Return their places in the view, each with its score from 0 to 1."""
         scores = self.ranking.scores
         among = _with_neighbours(self.is_about_it, self.seen) & self.may_be_told
-        best = _best(scores, among, max(limit, POOL) + 1)
-        if self.apart and question_of(self.question.text, self.index.terms.language).has(AskKind.SEVERAL):
-            best = apart(best, scores, self.seen.columns.sessions, cost=self.apart)
-        found = [at for at in best[: limit + 1] if not self.is_the_question(at)][:limit]
+        found = [at for at in _best(scores, among, limit + 1) if not self.is_the_question(at)][:limit]
         if not found:
             return []
         least, most = float(scores.min()), float(scores[found].max())
@@ -259,7 +217,6 @@ def rank_view(
     is_of_then = asked.time.tells_what_is_over(now_ms=asked.now_ms, story_day=None if story is None else story.today)
     return Ranked(
         *(index, changes, viewer, asked, query, seen, ranking, fit, about, may_be_told),
-        apart=weights.apart,
         is_of_then=is_of_then,
     )
 

@@ -13,9 +13,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from numpy import float32
+from numpy.typing import NDArray
 
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import RecalledTalk, RecalledUtterance
@@ -250,8 +253,9 @@ async def test_the_name_of_somebody_it_never_heard_is_a_word_like_others_in_its_
     """A question is asked as by those it names, if the NPC has heard them: whom it never heard speaks to nobody."""
     asked: list[str] = []
 
-    async def listen(texts: list[str]) -> None:
+    async def listen(texts: list[str]) -> NDArray[float32]:
         asked.extend(texts)
+        return np.eye(len(texts), DIMENSIONS, dtype=float32)
 
     feed = FeedTwin()
     feed.tell(
