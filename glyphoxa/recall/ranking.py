@@ -196,7 +196,7 @@ def rank_view(
     """Rank all that a viewer may know now. Turns later than the query are not returned, but may lead to others."""
     changes, between = index.changes, query.between
     seen = index.look(viewer, asked.terms, asked.vector)
-    fit = fit_of(asked, index, viewer, seen)
+    fit = fit_of(asked, index, seen)
     heard = index.speakers(viewer)
     also = {} if fit is None else {Signal.TIME: fit.prior}
     speakers = frozenset(heard[name] for name in asked.speakers if name in heard)

@@ -15,11 +15,11 @@ from numpy import float32, float64, int32, int64
 from numpy.typing import NDArray
 
 from glyphoxa.domain.calendar import StoryDays
-from glyphoxa.domain.knowledge import Signal, Viewer
+from glyphoxa.domain.knowledge import Signal
 from glyphoxa.recall.table_calendar import STILL_PLAYED_MS
 from glyphoxa.recall.talk_index import TalkIndex, TermMatch, ViewSnapshot
 from glyphoxa.recall.terms import RecallQuestion, Trait
-from glyphoxa.recall.time_reader import Anchor, Part, PlaceKind, Relation, SessionReference, TimeAsk
+from glyphoxa.recall.time_reader import Part, PlaceKind, Relation, SessionReference, TimeAsk
 
 Values = NDArray[float32]
 """The values of one signal: a number for each turn."""
@@ -265,14 +265,6 @@ _FAR: Final = 50.0
 _OUTSIDE_PART: Final = 0.3
 _PART_AT: Final[Mapping[Part, float]] = {"beginning": 1 / 6, "middle": 1 / 2, "end": 5 / 6}
 _RECENT_SESSIONS: Final = 2
-_MOST_ANCHORS: Final = 3
-_SURE: Final = 0.6
-"""Share of the best score by words: a turn that is nearly as good may mention the event as well."""
-_NEAR_EVENT: Final = 10.0
-"""An utterance this many turns after an event is still about it, more likely than not."""
-_BESIDE_EVENT: Final = 3.0
-_OF_EVENT: Final[Mapping[Relation, float]] = {"after": 0.5, "since": 1.0, "before": -0.5, "until": -1.0, "during": 0.0}
-"""The fit of everything after an event; below 0, of everything before it."""
 _TRUST: Final[Mapping[PlaceKind, float]] = {
     "session": 1.0,
     "first": 0.5,
@@ -282,8 +274,6 @@ _TRUST: Final[Mapping[PlaceKind, float]] = {
     "long_ago": 0.2,
     "whole": 0.0,
 }
-_TRUST_DURING, _TRUST_IN_EVENT = 0.1, 0.05
-"""Measured as above on the 44 questions with an event: a higher value loses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,7 +320,7 @@ class Fit:
     Attributes:
         scores: Fit of each turn, 0 to 1; float32, shape (n,).
         prior: The same for a ranking, shape (n,): each kind of time is weighted by how well it locates answers. A date
-            locates them well. For an event, the words already find its turns, and its time adds little.
+            locates them well.
         reason: For display: "asked about last session (session 11)".
     """
 
@@ -342,14 +332,13 @@ class Fit:
 # -- over the turns of a view
 
 
-def fit_of(question: RecallQuestion, index: TalkIndex, viewer: Viewer, seen: ViewSnapshot) -> Fit | None:
+def fit_of(question: RecallQuestion, index: TalkIndex, seen: ViewSnapshot) -> Fit | None:
     """Return how well each turn fits the requested time; None if the question contains no time."""
     if not question.time.tells_a_time or not len(seen):
         return None
     sessions = sessions_of(question, index, seen)
     current = current_session(sessions, now_ms=question.now_ms)
-    anchors = anchors_of(question, index, viewer, seen)
-    return fit_in_time(question.time, sessions, turns_of(question, seen), current=current, anchors=anchors)
+    return fit_in_time(question.time, sessions, turns_of(question, seen), current=current)
 
 
 def turns_of(question: RecallQuestion, seen: ViewSnapshot) -> TurnTimes:
@@ -388,36 +377,17 @@ def current_session(sessions: list[PastSession], *, now_ms: int) -> int | None:
     return None if last is None or now_ms - last.last_ms > STILL_PLAYED_MS else last.number
 
 
-def anchors_of(question: RecallQuestion, index: TalkIndex, viewer: Viewer, seen: ViewSnapshot) -> list[int]:
-    """Return turns about the event that gives the question its time, the likeliest first."""
-    anchor = question.time.anchor
-    if anchor is None:
-        return []
-    scores = by_words(index.look(viewer, index.terms.of_question(anchor.words)))
-    best = np.argsort(-scores, kind="stable")[:_MOST_ANCHORS]
-    # The transcript may have grown since.
-    return [int(at) for at in best if scores[at] > _SURE * scores[best[0]] and at < len(seen)]
-
-
 # -- over turns and sessions
 
 
-def fit_in_time(
-    ask: TimeAsk,
-    sessions: Sequence[PastSession],
-    turns: TurnTimes,
-    *,
-    current: int | None,
-    anchors: Sequence[int] = (),
-) -> Fit | None:
-    """Return how well each turn fits; None if the question contains no time, or only an event that was not found.
+def fit_in_time(ask: TimeAsk, sessions: Sequence[PastSession], turns: TurnTimes, *, current: int | None) -> Fit | None:
+    """Return how well each turn fits; None if the question contains no time.
 
     If there are several times, all must fit. Story time and session time are two readings of one ("yesterday"), so
     either may fit.
 
     Args:
         current: Number of the session being played; None between sessions: then the last one is "last session".
-        anchors: Turns about the event in `ask.anchor`, the likeliest first.
     """
     fits: list[tuple[float, NDArray[float32]]] = []
     resolved = ""
@@ -428,9 +398,6 @@ def fit_in_time(
         meant = latest - (ask.place.back or 0) if ask.place.number is None else ask.place.number
         fits.append((_TRUST[ask.place.kind], _at_place(ask.place, sessions, turns, latest, meant)))
         resolved = f" (session {meant})" if ask.place.kind == "session" else ""
-    if ask.anchor is not None and len(anchors):
-        trust = _TRUST_DURING if ask.anchor.relation == "during" else _TRUST_IN_EVENT
-        fits.append((trust, _beside_event(ask.anchor, turns, anchors)))
     if not fits:
         return None
     prior = np.minimum(sum(np.float32(trust) * scores for trust, scores in fits), float32(1.0))
@@ -524,18 +491,4 @@ def _in_part(middle: float, n: int) -> NDArray[float32]:
     distance = np.abs(np.linspace(0.0, 1.0, n, dtype=float32) - middle)
     outside = np.maximum(distance - 1 / 6, 0.0) / (max(middle, 1 - middle) - 1 / 6)
     scores: NDArray[float32] = 1.0 - (1.0 - _OUTSIDE_PART) * outside
-    return scores
-
-
-def _beside_event(anchor: Anchor, turns: TurnTimes, anchors: Sequence[int]) -> NDArray[float32]:
-    """Return the best fit to one of the turns about the event."""
-    scores = np.zeros(len(turns), float32)
-    later = _OF_EVENT[anchor.relation]
-    for at in anchors[:_MOST_ANCHORS]:
-        np.maximum(scores[at:], later, out=scores[at:])
-        np.maximum(scores[: at + 1], -later, out=scores[: at + 1])
-        of_session = turns.of_session(int(turns.sessions[at]))
-        distance = np.arange(of_session.start, of_session.stop) - float(at)
-        is_near = _faded(np.abs(distance) / np.where(distance * later < 0, _BESIDE_EVENT, _NEAR_EVENT))
-        np.maximum(scores[of_session], is_near, out=scores[of_session])
     return scores

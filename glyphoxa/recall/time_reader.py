@@ -1,12 +1,12 @@
-"""Read the times in a question: "last week", "before the feast", "the first time we met", "on 12 Hammer".
+"""Read the times in a question: "last week", "before June", "the first time we met", "on 12 Hammer".
 
 The words and patterns of a language are in `glyphoxa/language/data/LANGUAGE/time.toml`. A pattern applies to folded
 words (see `glyphoxa.language.words.fold`), separated by single spaces, and matches whole words only. In it, `{n}` is an
 amount, `{u}` a unit, `{o}` an ordinal, `{w}` a weekday, `{m}` a month and `{s}` a season, each a group of that name;
 another name is a list of the file. Repetitions are bounded, so reading is linear.
 
-The order is: dates, the phrases of the language in the order of its file, the event that gives a time. A later step
-skips what an earlier one has used. Of several dates the first counts, and a date outranks a relative time: "last year,
+The order is: dates, the phrases of the language in the order of its file. A later step skips what an earlier one has
+used. Of several dates the first counts, and a date outranks a relative time: "last year,
 as you said on 26 June 2023" was said on that day.
 
 No library: a general date parser (dateparser) takes milliseconds for a sentence, knows no sessions and events, and
@@ -43,7 +43,7 @@ class TimeWords:
     Attributes:
         values: Values of words, by slot: the number of a month, of an ordinal, the name of a unit.
         lists: Words by the name of their list.
-        relations: Words before a moment or an event.
+        relations: Words before a moment.
         phrases: Kind, words of which one must occur, and the pattern. The reader knows the kinds.
         dates: Days, months and years of our calendar: groups `day` or `after` (after the month), `month` or `number`,
             `year`, and `of` where it connects a day to a month.
@@ -105,8 +105,7 @@ def read_words(language: str) -> TimeWords | None:
 
     month, year = f"(?P<month>{any_of([*values['m'], *values['s']])})", f"(?P<year>{_YEAR})"
     phrases = [(kind, frozenset(begins.split()), whole(filled(text))) for kind, begins, text in of.value("phrases")]
-    before = any_of(word for word, relation in relations.items() if relation != "during")
-    lead = rf"(?:^| )(?P<relation>{before})(?: {{articles}})?$"
+    lead = rf"(?:^| )(?P<relation>{any_of(relations)})(?: {{articles}})?$"
     triggers = [begins for _, begins, _ in phrases]
     return TimeWords(
         values,
@@ -146,7 +145,6 @@ def _numbered(text: str, first: int) -> dict[str, int]:
 MOST_CHARACTERS: Final = 2_000
 MOST_WORDS: Final = 200
 """Words of a question. Of a longer one, only the end is read, which contains the question."""
-_MOST_EVENT_WORDS: Final = 12
 UNIT_DAYS: Final[dict[str, float]] = {
     "minute": 1 / 1440, "hour": 1 / 24, "day": 1, "week": 7, "weekend": 7, "tenday": 10, "fortnight": 14, "month": 30,
     "year": 365,
@@ -180,18 +178,6 @@ class SessionReference:
 
 
 @dataclass(frozen=True, slots=True)
-class Anchor:
-    """An event that gives a question its time.
-
-    Attributes:
-        words: To find the event by, as the question has them.
-    """
-
-    words: str
-    relation: Relation
-
-
-@dataclass(frozen=True, slots=True)
 class TimeAsk:
     """The times in a question; None or False where it has none.
 
@@ -199,13 +185,11 @@ class TimeAsk:
         story: Story days.
         asks: Kinds of its answer: a time for "when", everything in a span for "recap", not one event.
         words: The times in the question's words, for display.
-        said: Their positions in its end, of at most 2,000 characters: start and one past the end, in order. An anchor
-            is not included, because its words are searched like others.
+        said: Their positions in its end, of at most 2,000 characters: start and one past the end, in order.
     """
 
     window: TimeWindow | None = None
     place: SessionReference | None = None
-    anchor: Anchor | None = None
     story: StoryDays | None = None
     asks: frozenset[Asks] = frozenset()
     words: str = ""
@@ -214,7 +198,7 @@ class TimeAsk:
     @property
     def tells_a_time(self) -> bool:
         """Return whether some utterances fit the time better than others."""
-        return any(told is not None for told in (self.window, self.place, self.anchor, self.story))
+        return any(told is not None for told in (self.window, self.place, self.story))
 
     @property
     def asks_for_events(self) -> bool:
@@ -316,16 +300,16 @@ class _Reading:
                     self._asking.update(range({"recap": last + 1, "order": last}.get(kind, first), last + 1))
                 elif (self._taken | self._asking).isdisjoint(range(first, last + 1)):
                     self._read_span(*kind.split(), match=match)
-        self._read_event()
+        is_one = all(word.joins for word in self.spoken[1:]) and self._list("stops").isdisjoint(self._tokens)
+        is_alone = not self._list("asks_alone").isdisjoint(self._tokens[:1])
+        if is_one and is_alone and self.question.rstrip().endswith("?"):
+            self._asks("when")  # "When Joren has lost his ship?"
         if any(self._is_of_a_time(first, last) for first, last in recaps):
             self._asks("recap")
         if "recap" in self._ask.asks and "order" not in self._ask.asks and not self._ask.tells_a_time:
             return replace(self._ask, place=_LAST_SESSION, words="what happened")
         spans = sorted(self._ask.said)
-        told = [self.question[start:end] for start, end in spans]
-        if (anchor := self._ask.anchor) is not None:
-            told.append(f"{anchor.relation} {anchor.words}")
-        return replace(self._ask, said=tuple(spans), words=", ".join(told))
+        return replace(self._ask, said=tuple(spans), words=", ".join(self.question[start:end] for start, end in spans))
 
     def _asks(self, kind: Asks) -> None:
         self._ask = replace(self._ask, asks=self._ask.asks | {kind})
@@ -513,60 +497,13 @@ class _Reading:
             return replace(window, until_ms=window.until_ms + reach)
         return window
 
-    # -- events
-
-    def _read_event(self) -> None:
-        for at, token in enumerate(self._tokens):
-            relation = self.known.relations.get(token)
-            if relation is None or at in self._taken | self._asking or not self._may_begin_event(at):
-                continue
-            end = self._end_of_event(at + 1, most=4 if token in self._list("needs_article") else _MOST_EVENT_WORDS)
-            if all(each in self._list("hollow") for each in self._tokens[at + 1 : end]):
-                continue
-            is_all = at == 0 and end == len(self._tokens) and self.question.rstrip().endswith("?")
-            if is_all and token in self._list("asks_alone"):
-                self._asks("when")  # "When Joren has lost his ship?"
-            else:
-                told = self.question[self.spoken[at + 1].start : self.spoken[end - 1].end]
-                self._ask = replace(self._ask, anchor=Anchor(told, relation))
-            return
-
-    def _may_begin_event(self, at: int) -> bool:
-        if at + 1 >= len(self._tokens) or not self.spoken[at + 1].joins:
-            return False
-        token, following = self._tokens[at], self._tokens[at + 1]
-        if token in self._list("needs_article"):
-            return following in self._list("articles") | self._list("clause_begins")
-        if token in self._list("needs_clause"):
-            # "Größer als der König" compares.
-            return following in self._list("clause_begins") and (at == 0 or not self._tokens[at - 1].endswith("er"))
-        return token not in self._list("dates_only")
-
-    def _end_of_event(self, at: int, *, most: int) -> int:
-        """Return one past the event's last word: it ends before a comma, another clause or a time."""
-        end = at
-        while end < len(self._tokens) and end - at < most:
-            is_cut = end > at and not self.spoken[end].joins
-            if is_cut or self._tokens[end] in self._list("stops") or end in self._taken:
-                break
-            end += 1
-        while end > at + 1 and self._tokens[end - 1] in self._list("hollow"):
-            end -= 1
-        return end
-
     # -- recaps
 
     def _is_of_a_time(self, first: int, last: int) -> bool:
         """Return whether "what happened" asks for a recap: with a time next to it, not with a person it happened to."""
         n, fillers = len(self._tokens), self._list("hollow") | self._list("articles")
         after = next((at for at in range(last + 1, n) if at in self._taken or self._tokens[at] not in fillers), n)
-        if after == n:
-            return any(at in self._taken for at in range(max(0, first - 3), first))
-        anchor = self._ask.anchor
-        is_since = anchor is not None and anchor.relation in ("after", "since")
-        return after in self._taken or (
-            anchor is not None and is_since and self.known.relations.get(self._tokens[after]) == anchor.relation
-        )
+        return after in self._taken or (after == n and any(at in self._taken for at in range(max(0, first - 3), first)))
 
     # -- positions of words
 
