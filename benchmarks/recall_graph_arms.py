@@ -119,6 +119,6 @@ async def _learn(talk: LoadedTalk, campaign: CampaignId) -> None:
     for key, took_s in (("chronicle_s", perf_counter() - began_s), ("chronicle_cpu_s", process_time() - began_cpu_s)):
         talk.figures[key] = round(talk.figures.get(key, 0.0) + took_s, 2)
     if talk.questions.embedder is not None:
-        queue = EmbeddingQueue(lambda one: talk.store.database.use(one, deadline_ms=60_000), talk.questions.embedder)
+        queue = EmbeddingQueue(talk.store.database, talk.questions.embedder)
         await queue.survey(campaign)  # with the entities that are known now
     tell(f"{campaign} is read")

@@ -185,7 +185,6 @@ class TimeAsk:
         story: Story days.
         asks: Kinds of its answer: a time for "when", everything in a span for "recap", not one event.
         words: The times in the question's words, for display.
-        said: Their positions in its end, of at most 2,000 characters: start and one past the end, in order.
     """
 
     window: TimeWindow | None = None
@@ -193,7 +192,6 @@ class TimeAsk:
     story: StoryDays | None = None
     asks: frozenset[Asks] = frozenset()
     words: str = ""
-    said: tuple[tuple[int, int], ...] = ()
 
     @property
     def tells_a_time(self) -> bool:
@@ -279,6 +277,7 @@ class _Reading:
     _starts: list[int] = field(default_factory=list)
     _taken: set[int] = field(default_factory=set)
     _asking: set[int] = field(default_factory=set)
+    _spans: list[tuple[int, int]] = field(default_factory=list)
 
     def read(self) -> TimeAsk:
         self._tokens = [word.full for word in self.spoken]
@@ -308,8 +307,7 @@ class _Reading:
             self._asks("recap")
         if "recap" in self._ask.asks and "order" not in self._ask.asks and not self._ask.tells_a_time:
             return replace(self._ask, place=_LAST_SESSION, words="what happened")
-        spans = sorted(self._ask.said)
-        return replace(self._ask, said=tuple(spans), words=", ".join(self.question[start:end] for start, end in spans))
+        return replace(self._ask, words=", ".join(self.question[start:end] for start, end in sorted(self._spans)))
 
     def _asks(self, kind: Asks) -> None:
         self._ask = replace(self._ask, asks=self._ask.asks | {kind})
@@ -521,8 +519,7 @@ class _Reading:
 
     def _take(self, first: int, last: int) -> None:
         self._taken.update(range(first, last + 1))
-        span = (self.spoken[first].start, self.spoken[last].end)
-        self._ask = replace(self._ask, said=(*self._ask.said, span))
+        self._spans.append((self.spoken[first].start, self.spoken[last].end))
 
 
 def _sessions(kind: str, n: int, is_vague: bool) -> SessionReference:

@@ -102,7 +102,6 @@ def test_nothing_is_read_in_a_language_without_words_for_it(language: str) -> No
 def test_the_times_in_a_question_are_pointed_at() -> None:
     question = "What did Mira, at the end of last session, say?"
     ask = read(question)
-    assert [question[start:end] for start, end in ask.said] == ["end of last session"]
     assert ask.words == "end of last session"
     assert read("since 2022").words == "since 2022"
 
@@ -205,8 +204,7 @@ def test_no_text_and_no_time_is_an_error(
     text: str, language: str, now_ms: int, zone: Zone, evening: int | None
 ) -> None:
     story = Story(StoryCalendar((("Hammer", 30), ("may", 1)), ("Moonday", "dragon")), today=3)
-    ask = read_time(text, language=language, days=Days(now_ms, zone, evening), story=story)
-    assert all(0 <= start < end <= len(text) for start, end in ask.said)
+    read_time(text, language=language, days=Days(now_ms, zone, evening), story=story)
     tells_time(text, language=language)
 
 
@@ -220,5 +218,4 @@ def test_of_a_long_speech_only_the_end_is_read(word: str) -> None:
         "a",
         "before the ",
     )
-    left_out = len(speech) - MOST_CHARACTERS
-    assert all(left_out <= start < end <= len(speech) for start, end in read(speech).said)
+    assert len(read(speech).words) <= MOST_CHARACTERS

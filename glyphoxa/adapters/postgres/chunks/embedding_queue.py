@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -19,8 +18,7 @@ from loguru import logger
 from numpy import float32
 from numpy.typing import NDArray
 
-from glyphoxa.adapters.postgres.server.database import Database
-from glyphoxa.adapters.postgres.server.sql import load_queries
+from glyphoxa.adapters.postgres.server.database import CampaignQueries, Database
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId
 from glyphoxa.names.gazetteer import Entry, Gazetteer
@@ -29,8 +27,6 @@ from glyphoxa.transcript.chunking import Piece, chunk_id, hash_of, pieces_of
 
 if TYPE_CHECKING:
     from glyphoxa.adapters.postgres.server.database import Connection
-if TYPE_CHECKING:
-    Use = Callable[[CampaignId], AbstractAsyncContextManager[Connection]]
 
 
 # Embedding texts, some of which the model may reject.
@@ -190,16 +186,15 @@ def _check_model(stored: asyncpg.Record | None, embedder: Embedder) -> None:
         )
 
 
-class EmbeddingQueue:
-    """
-    Args:
-        use: Lends a connection scoped to one campaign.
-    """
+class EmbeddingQueue(CampaignQueries):
+    """See the module. Each step has a deadline of 30 s."""
 
-    def __init__(self, use: Use, embedder: Embedder) -> None:
-        self._use = use
+    file = "chunks/embedding_queue"
+    deadline_ms = 30_000
+
+    def __init__(self, database: Database, embedder: Embedder) -> None:
+        super().__init__(database)
         self._embedder = embedder
-        self._sql = load_queries("chunks/embedding_queue")
         self._names: dict[CampaignId, tuple[str, Gazetteer]] = {}
         self._heads: dict[CampaignId, int] = {}
 
@@ -294,8 +289,7 @@ class EmbeddingQueue:
 
     async def want_all(self, campaign: CampaignId) -> None:
         """Queue all utterances, even unchanged ones."""
-        async with self._use(campaign) as connection:
-            await connection.execute(self._sql["want_all"], campaign)
+        await self._fetch("want_all", campaign)
 
     async def _fill(
         self, campaign: CampaignId, rows: Sequence[asyncpg.Record], names: Gazetteer
@@ -392,9 +386,6 @@ def _is_as_it_was(row: asyncpg.Record, pieces: Sequence[Piece]) -> bool:
     return sorted(row["hashes"]) == sorted(piece.content_hash for piece in pieces)
 
 
-_DEADLINE_MS = 30_000
-
-
 class ChunkIndexer:
     """Memory level 2 as a table: new and changed utterances are embedded. All vectors are of one model.
 
@@ -404,9 +395,7 @@ class ChunkIndexer:
 
     def __init__(self, database: Database, *, embedder: Embedder | None = None) -> None:
         self._one_at_a_time = asyncio.Lock()
-        self._queue: EmbeddingQueue | None = None
-        if embedder is not None:
-            self._queue = EmbeddingQueue(lambda c: database.use(c, deadline_ms=_DEADLINE_MS), embedder)
+        self._queue = None if embedder is None else EmbeddingQueue(database, embedder)
 
     async def fill_missing(self, campaign: CampaignId, *, limit: int | None = None) -> Filled:
         """Embed new and changed utterances, oldest first. Failures are logged and skipped.

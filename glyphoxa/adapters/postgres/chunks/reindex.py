@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 _REINDEX_LOCK: Final = 0x676C7972
 _A_WEEK_MS: Final = 7 * 24 * 3_600_000
-_BATCH_DEADLINE_MS: Final = 600_000
 _CLEAR_TRIES: Final = 20
 _BETWEEN_TRIES_S: Final = 0.5
 
@@ -66,7 +65,7 @@ async def reindex(
         NotFound: The campaign has no utterances.
         Unavailable: The database or the model is away; the next run continues.
     """
-    queue = EmbeddingQueue(lambda one: database.use(one, deadline_ms=_BATCH_DEADLINE_MS), embedder)
+    queue = EmbeddingQueue(database, embedder)
     async with database.administer(deadline_ms=_A_WEEK_MS) as connection:
         sql = load_queries("chunks/reindex")
         if not await connection.fetchval(sql["try_lock"], _REINDEX_LOCK):
