@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cache
 
-from glyphoxa.adapters.weights.download import own_manifest
+from glyphoxa.adapters.weights.store import own_manifest
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.check import Finding, chosen_providers
 from glyphoxa.config.settings import Settings
@@ -18,7 +18,7 @@ from glyphoxa.providers.rows import Provider, rows
 
 @cache
 def _of_weights(name: str) -> str:
-    artefact = own_manifest().artefacts.get(name)
+    artefact = own_manifest().get(name)
     return "" if artefact is None else artefact.languages
 
 

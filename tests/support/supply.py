@@ -18,7 +18,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, Final
 
-from glyphoxa.adapters.weights.download import Artefact, own_manifest
+from glyphoxa.adapters.weights.download import Artefact
+from glyphoxa.adapters.weights.store import own_manifest
 
 ROOT: Final = Path(__file__).parents[2]
 REPORT: Final = ROOT / "docs" / "reference" / "licences.md"
@@ -206,7 +207,7 @@ def _normal(name: str) -> str:
 def everything() -> list[Licensed]:
     """Return the packages of the locks, then the models, each by name and version."""
     packages = [Licensed(one.name, one.version, LOCKS[one.lock], _licence_of(one.name)) for one in locked()]
-    models = own_manifest().artefacts.items()
+    models = own_manifest().items()
     return packages + [Licensed(name, "", "model", one.licence) for name, one in sorted(models)]
 
 
@@ -281,7 +282,7 @@ def _is_any(expression: str, may: Callable[[str], object]) -> bool:
 
 def bill() -> str:
     """Return the bill of materials as CycloneDX 1.6 (JSON)."""
-    packages, models = locked(), sorted(own_manifest().artefacts.items())
+    packages, models = locked(), sorted(own_manifest().items())
     version = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
     root = f"pkg:pypi/{_PROJECT}@{version}"
     application = {"type": "application", "bom-ref": root, "name": _PROJECT, "version": version, "purl": root}

