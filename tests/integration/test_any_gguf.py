@@ -15,11 +15,12 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from glyphoxa.adapters.local.gguf_metadata import ChatShape, joined, read_header
+from glyphoxa.adapters.local.gguf_metadata import ChatShape, read_header
 from glyphoxa.adapters.local.llama import LlamaServer, measure
 from glyphoxa.adapters.weights.download import ModelHub
 from glyphoxa.adapters.weights.store import WeightStore
 from glyphoxa.app.models import load_llama
+from glyphoxa.chat.dialect import joined
 from glyphoxa.cli.main import main
 from glyphoxa.config.check import check
 from glyphoxa.config.located_yaml import InvalidFile
@@ -307,7 +308,7 @@ def test_chat_of_a_template_that_accepts_all_is_unchanged(talk: list[tuple[str, 
 def test_what_calls_a_tool_is_not_joined() -> None:
     calls = {"role": "assistant", "content": "", "tool_calls": []}
     said = {"role": "assistant", "content": "Aye."}
-    assert joined([calls, said, said]) == [calls, {"role": "assistant", "content": "Aye.\nAye."}]
+    assert joined([calls, said, said], between="\n") == [calls, {"role": "assistant", "content": "Aye.\nAye."}]
 
 
 async def rendered(llama: LlamaServer, talk: list[tuple[str, str]]) -> str:

@@ -4,62 +4,59 @@ from __future__ import annotations
 
 import mmap
 import struct
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import groupby
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 import httpx
 
+from glyphoxa.chat.dialect import Message, as_user, joined
 from glyphoxa.chat.marks import ELSEWHERE, ControlTokens
 from glyphoxa.domain.errors import Corrupt, InvalidInput, NotFound, Unavailable
 
 _MAGIC: Final = b"GGUF"
 _VERSIONS: Final = (2, 3)
-_BOOL, _TEXT, _ARRAY = 7, 8, 9
-_NUMBERS: Final = {
-    0: "<B",
-    1: "<b",
-    2: "<H",
-    3: "<h",
-    4: "<I",
-    5: "<i",
-    6: "<f",
-    _BOOL: "<?",
-    10: "<Q",
-    11: "<q",
-    12: "<d",
-}
-_SIZES: Final = {kind: struct.calcsize(form) for kind, form in _NUMBERS.items()}
-_VOCABULARY: Final = "tokenizer.ggml.tokens"
-_KINDS: Final = "tokenizer.ggml.token_type"
+_TEXT, _LIST = 8, 9
+_NUMBERS: Final = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
+_PARSED: Final = frozenset({2, 3, 4})
+"""Token types that llama.cpp matches as a whole: unknown, control, user-defined."""
 
 
 @dataclass(frozen=True, slots=True)
 class GgufHeader:
     """
     Attributes:
-        values: Numbers and texts by their key, without lists.
-        tokens: Texts of the vocabulary.
-        token_types: The type of each token, in llama.cpp's numbering.
+        values: Numbers, texts as bytes, and lists of one kind, by their key.
     """
 
-    values: Mapping[str, Any] = field(default_factory=dict)
-    tokens: tuple[bytes, ...] = ()
-    token_types: tuple[int, ...] = ()
+    values: Mapping[str, Any]
 
     @property
     def chat_template(self) -> str:
         """The Jinja chat template; empty for a model that is not a chat model."""
-        template: str = self.values.get("tokenizer.chat_template", "")
-        return template.strip()
+        return self._text("tokenizer.chat_template").strip()
 
     @property
     def context_length(self) -> int | None:
         """The context size it was trained for, in tokens; None if not given."""
-        length: int | None = self.values.get(f"{self.values.get('general.architecture', '')}.context_length")
+        length: int | None = self.values.get(f"{self._text('general.architecture')}.context_length")
         return length
+
+    @property
+    def control_tokens(self) -> ControlTokens:
+        """Markers of the vocabulary and the common ones that the template writes as text.
+
+        All common ones if the vocabulary contains none.
+        """
+        tokens, kinds = (self.values.get(f"tokenizer.ggml.{name}", ()) for name in ("tokens", "token_type"))
+        marked = [token for token, kind in zip(tokens, kinds, strict=False) if kind in _PARSED]
+        in_template = [marker for marker in ELSEWHERE if marker in self.chat_template]
+        return ControlTokens([*map(_decoded, marked), *in_template] if marked else ELSEWHERE)
+
+    def _text(self, key: str) -> str:
+        text = self.values.get(key)
+        return _decoded(text) if isinstance(text, bytes) else ""
 
 
 def read_header(path: Path) -> GgufHeader:
@@ -76,56 +73,42 @@ def read_header(path: Path) -> GgufHeader:
             if magic != _MAGIC:
                 raise Corrupt(f"{path}: not a GGUF file (it begins with {magic!r})")
             with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-                return _header(data)
+                data.seek(len(_MAGIC))
+                return GgufHeader(dict(_values(data)))
     except FileNotFoundError as missing:
         raise NotFound(f"{path}: no such model file") from missing
     except OSError as failure:
         raise Unavailable(f"{path}: {failure.strerror}") from failure
-    except (struct.error, KeyError, ValueError, IndexError) as error:
+    except (struct.error, KeyError, ValueError, OverflowError) as error:
         raise Corrupt(f"{path}: its metadata cannot be read: {error}") from error
 
 
-def _header(data: mmap.mmap) -> GgufHeader:
-    version, _n_tensors, n_values = struct.unpack_from("<IQQ", data, 4)
+def _values(data: mmap.mmap) -> Iterator[tuple[str, Any]]:
+    version, _n_tensors, n_values = _numbers(data, "IQQ")
     if version not in _VERSIONS:
         raise ValueError(f"its version is {version}; supported: {' and '.join(map(str, _VERSIONS))}")
-    values: dict[str, Any] = {}
-    tokens: tuple[bytes, ...] = ()
-    types: tuple[int, ...] = ()
-    at = 24
     for _ in range(n_values):
-        raw_key, at = _text(data, at)
-        key = raw_key.decode("utf-8", "replace")
-        (kind,) = struct.unpack_from("<I", data, at)
-        at += 4
-        if kind == _TEXT:
-            text, at = _text(data, at)
-            values[key] = text.decode("utf-8", "replace")
-        elif kind == _ARRAY:
-            of, n = struct.unpack_from("<IQ", data, at)
-            at += 12
-            if key == _KINDS:
-                types = struct.unpack_from(f"<{n}i", data, at)
-            if of == _TEXT:
-                texts = []
-                for _ in range(n):
-                    text, at = _text(data, at)
-                    texts.append(text)
-                tokens = tuple(texts) if key == _VOCABULARY else tokens
-            else:
-                at += n * _SIZES[of]
-        else:
-            (values[key],) = struct.unpack_from(_NUMBERS[kind], data, at)
-            at += _SIZES[kind]
-    return GgufHeader(values, tokens, types)
+        key = _decoded(_text(data))
+        (kind,) = _numbers(data, "I")
+        of, n = _numbers(data, "IQ") if kind == _LIST else (kind, 1)
+        values = [_text(data) for _ in range(n)] if of == _TEXT else _numbers(data, f"{n}{_NUMBERS[of]}")
+        yield key, values if kind == _LIST else values[0]
 
 
-def _text(data: mmap.mmap, at: int) -> tuple[bytes, int]:
-    (length,) = struct.unpack_from("<Q", data, at)
-    end = at + 8 + length
-    if end > len(data):
+def _numbers(data: mmap.mmap, form: str) -> tuple[Any, ...]:
+    return struct.unpack(f"<{form}", data.read(struct.calcsize(f"<{form}")))
+
+
+def _text(data: mmap.mmap) -> bytes:
+    (length,) = _numbers(data, "Q")
+    text = data.read(length)
+    if len(text) < length:
         raise ValueError("a text extends beyond the end of the file")
-    return data[at + 8 : end], end
+    return text
+
+
+def _decoded(text: bytes) -> str:
+    return text.decode("utf-8", "replace")
 
 
 # Adapting a chat to a model's chat template.
@@ -133,9 +116,6 @@ def _text(data: mmap.mmap, at: int) -> tuple[bytes, int]:
 # A template is a program of the model's publisher. Most accept any chat. Some reject messages of one role in a row (two
 # players speak in turn), a system message after the first one, or a chat that begins with an answer; others leave such
 # messages out. The check runs when the model is loaded, never in a turn.
-
-
-Message = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,10 +135,10 @@ class ChatShape:
     def of(self, messages: Sequence[Message]) -> Sequence[Message]:
         """The chat in this shape. Returns the same object if nothing has to be changed."""
         if self.has_one_system:
-            messages = [*messages[:1], *(_as_user(each) for each in messages[1:])]
+            messages = [*messages[:1], *(as_user(each) for each in messages[1:])]
         if self.begins_with_user and [each["role"] for each in messages[:2]] == ["system", "assistant"]:
-            messages = [_as_user(messages[0]), *messages[1:]]
-        return joined(messages) if self.joins else messages
+            messages = [as_user(messages[0]), *messages[1:]]
+        return joined(messages, between="\n") if self.joins else messages
 
 
 _BEGINNING: Final = (("system", "You are Mira."), ("user", "Tamsin says: Hello."), ("assistant", "Good evening."))
@@ -167,22 +147,6 @@ _PROBES: Final = (
     ("has_one_system", (*_BEGINNING, ("system", "It rains."), ("user", "Bran says: Hm."), ("system", "It is late."))),
     ("begins_with_user", (_BEGINNING[0], _BEGINNING[2], ("user", "Bran says: Hm."))),
 )
-
-
-def joined(messages: Sequence[Message]) -> list[Message]:
-    r"""Join consecutive messages of one role. Tool calls and their results stay separate.
-
-    >>> joined([{"role": "user", "content": "Hm."}, {"role": "user", "content": "Well."}])
-    [{'role': 'user', 'content': 'Hm.\nWell.'}]
-    """
-    found: list[Message] = []
-    for (role, is_plain), run in groupby(messages, key=lambda each: (each["role"], _is_plain(each))):
-        together = list(run)
-        if is_plain and len(together) > 1:
-            found.append({"role": role, "content": "\n".join(each["content"] for each in together)})
-        else:
-            found += together
-    return found
 
 
 def shape_for(server: httpx.Client, model: Path) -> ChatShape:
@@ -202,14 +166,6 @@ def shape_for(server: httpx.Client, model: Path) -> ChatShape:
     return shape
 
 
-def _as_user(message: Message) -> Message:
-    return {**message, "role": "user"} if message["role"] == "system" else message
-
-
-def _is_plain(message: Message) -> bool:
-    return message.keys() == {"role", "content"} and isinstance(message["content"], str)
-
-
 def _refused(server: httpx.Client, shape: ChatShape, chat: Sequence[tuple[str, str]]) -> str:
     """Return why a template does not accept a chat; empty if it does."""
     messages = shape.of([{"role": role, "content": content} for role, content in chat])
@@ -222,19 +178,3 @@ def _refused(server: httpx.Client, shape: ChatShape, chat: Sequence[tuple[str, s
         return " ".join(str(said).split())
     except (httpx.HTTPError, ValueError) as error:
         raise Unavailable(f"the language model does not apply its chat template: {error}") from error
-
-
-_PARSED: Final = frozenset({2, 3, 4})
-"""Token types that llama.cpp matches as a whole: unknown, control, user-defined."""
-
-
-def of_gguf(header: GgufHeader) -> ControlTokens:
-    """Markers of a model's vocabulary and the common ones its template writes as text.
-
-    All common ones if its vocabulary contains none.
-    """
-    marked = [token for token, kind in zip(header.tokens, header.token_types, strict=False) if kind in _PARSED]
-    in_template = [marker for marker in ELSEWHERE if marker in header.chat_template]
-    return ControlTokens(
-        [*(token.decode("utf-8", "replace") for token in marked), *in_template] if marked else ELSEWHERE
-    )

@@ -34,7 +34,7 @@ import httpx
 from loguru import logger
 
 from glyphoxa.adapters.local import machine as native_env
-from glyphoxa.adapters.local.gguf_metadata import ChatShape, GgufHeader, of_gguf, read_header, shape_for
+from glyphoxa.adapters.local.gguf_metadata import ChatShape, GgufHeader, read_header, shape_for
 from glyphoxa.chat.dialect import Connection
 from glyphoxa.chat.marks import COMMON
 from glyphoxa.chat.models import Measured
@@ -176,7 +176,7 @@ class LlamaServer:
                 self._server = fresh.submit(xllamacpp.Server, params).result()
         except RuntimeError as failure:
             raise Corrupt(f"{self.model_path}: cannot be loaded as a model: {failure}") from failure
-        self.control_tokens = of_gguf(header)
+        self.control_tokens = header.control_tokens
         with httpx.Client(**self.client_options(timeout_s=_QUEUE_S)) as client:
             self._await_queue(client)
             try:

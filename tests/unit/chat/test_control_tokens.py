@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glyphoxa.adapters.local.gguf_metadata import of_gguf, read_header
+from glyphoxa.adapters.local.gguf_metadata import read_header
 from glyphoxa.chat.marks import COMMON, ELSEWHERE, ControlTokens
 from glyphoxa.domain.errors import Corrupt
 from tests.support.gguf import gguf
@@ -130,18 +130,18 @@ def a_gguf(path: Path, tokens: list[str], types: list[int]) -> Path:
 
 def test_a_models_own_vocabulary_says_what_its_markers_are(tmp_path: Path) -> None:
     file = a_gguf(tmp_path / "toy.gguf", ["Ġthe", "<|go|>", "<call>", "<unk>", "[PAD1]", "é"], [1, 3, 4, 2, 5, 1])
-    assert set(of_gguf(read_header(file)).markers) == {"<|go|>", "<call>", "<unk>"}
+    assert set(read_header(file).control_tokens.markers) == {"<|go|>", "<call>", "<unk>"}
 
 
 def test_what_a_models_template_writes_as_text_is_a_marker_too(tmp_path: Path) -> None:
     values = {"tokenizer.ggml.tokens": ["<|go|>", "a"], "tokenizer.ggml.token_type": [3, 1]}
     template = "{{ '<|go|>' }}{{ '<tool_response>' }}"
     file = gguf(tmp_path / "toy.gguf", {"general.name": "toy", "tokenizer.chat_template": template, **values})
-    assert set(of_gguf(read_header(file)).markers) == {"<|go|>", "<tool_response>"}
+    assert set(read_header(file).control_tokens.markers) == {"<|go|>", "<tool_response>"}
 
 
 def test_a_model_that_names_none_has_the_usual_ones(tmp_path: Path) -> None:
-    assert set(of_gguf(read_header(a_gguf(tmp_path / "toy.gguf", ["a"], [1]))).markers) == set(ELSEWHERE)
+    assert set(read_header(a_gguf(tmp_path / "toy.gguf", ["a"], [1])).control_tokens.markers) == set(ELSEWHERE)
 
 
 def test_a_file_that_ends_early_is_corrupt(tmp_path: Path) -> None:
