@@ -337,6 +337,9 @@ class CountedLlm:
         self.written.append(len(json.dumps(answer, ensure_ascii=False)) // 4)
         return answer
 
+    async def close(self) -> None:
+        await self._llm.close()
+
     def report(self) -> dict[str, object]:
         return {
             "calls": len(self.read),

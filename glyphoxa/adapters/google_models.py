@@ -7,10 +7,9 @@ from google import genai
 from google.genai import errors, types
 from httpx import HTTPError
 
-from glyphoxa.actors.deadline import answered_within
 from glyphoxa.adapters.hosted_embedding import HostedEmbeddings
 from glyphoxa.chat.dialect import Connection
-from glyphoxa.domain.errors import InvalidInput, Unavailable
+from glyphoxa.domain.errors import Unavailable
 
 MAX_TEXTS = 100
 """Provider limit: "BatchEmbedContentsRequest.requests: at most 100 requests can be in one batch"."""
@@ -46,27 +45,16 @@ class GoogleEmbeddings(HostedEmbeddings):
         config = types.EmbedContentConfig(
             task_type=None if has_prefix else task, output_dimensionality=self._dimensions
         )
-        name = f"the embeddings model {self._model!r}"
         # From gemini-embedding-2 on, bare strings are parts of one text and give a single vector.
         contents: list[types.ContentUnion] = [types.Content(parts=[types.Part(text=text)]) for text in texts]
         try:
-            async with answered_within(self.deadline_ms, f"{name} did not answer"):
-                answer = await self._client.aio.models.embed_content(
-                    model=self._model, contents=contents, config=config
-                )
+            answer = await self._client.aio.models.embed_content(model=self._model, contents=contents, config=config)
             return [list(row.values or ()) for row in answer.embeddings or ()]
         except errors.APIError as error:
-            raise _translated(name, error) from error
+            # This provider reports a wrong key as a bad request.
+            is_about_the_key = "api key" in str(error.message).lower()
+            raise self._refused(error.code, str(error.message), is_about_the_key=is_about_the_key) from error
         except (aiohttp.ClientError, HTTPError, OSError) as error:
-            raise Unavailable(f"{name} cannot be reached: {error}") from error
+            raise Unavailable(f"{self._name} cannot be reached: {error}") from error
         except (ValueError, TypeError, AttributeError) as error:
-            raise Unavailable(f"{name} returned an answer without vectors ({type(error).__name__})") from error
-
-
-def _translated(name: str, error: errors.APIError) -> Unavailable | InvalidInput:
-    # This provider reports a wrong key as a bad request.
-    if error.code in (401, 403) or "api key" in str(error.message).lower():
-        return Unavailable(f"{name} refuses the key (HTTP {error.code})")
-    if error.code == 400:
-        return InvalidInput(f"{name} rejects the request: {error.message}")
-    return Unavailable(f"{name} fails: {error.message} (HTTP {error.code})")
+            raise Unavailable(f"{self._name} returned an answer without vectors ({type(error).__name__})") from error

@@ -11,6 +11,7 @@ import numpy as np
 from numpy import float32
 from numpy.typing import NDArray
 
+from glyphoxa.actors.deadline import answered_within
 from glyphoxa.chat.dialect import Connection
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.recall.vectors import WrongDimensions
@@ -19,6 +20,8 @@ _MAX_BYTES = 8_000
 """Maximum bytes of one text: models read 8,192 tokens (Gemini's first one 2,048), and a token is at least one byte.
 
 Transcript chunks have a few hundred bytes; this protects against anything else."""
+_REJECTED = (400, 413, 422)
+"""413: Text Embeddings Inference, for a batch that is too large."""
 
 
 class HostedEmbeddings(ABC):
@@ -34,6 +37,7 @@ class HostedEmbeddings(ABC):
 
     def __init__(self, connection: Connection, *, dimensions: int) -> None:
         self._model = connection.model
+        self._name = f"the embeddings model {connection.model!r}"
         self._dimensions = dimensions
         self._prefixes = prefixes_of(connection.model)
 
@@ -71,9 +75,9 @@ class HostedEmbeddings(ABC):
         while parts:
             start, end = parts.pop(0)
             try:
-                vectors = await self._ask(
-                    [_sendable(prefix + text) for text in texts[start:end]], are_questions=are_questions
-                )
+                sent = [_sendable(prefix + text) for text in texts[start:end]]
+                async with answered_within(self.deadline_ms, f"{self._name} did not answer"):
+                    vectors = await self._ask(sent, are_questions=are_questions)
             except InvalidInput:
                 n_rejected += end - start == 1
                 # Two texts are rejected and none is taken: the reason is hardly one of the texts.
@@ -97,7 +101,19 @@ class HostedEmbeddings(ABC):
 
     @abstractmethod
     async def _ask(self, texts: list[str], *, are_questions: bool) -> list[list[float]]:
-        """Send one request."""
+        """Send one request.
+
+        Raises:
+            Unavailable, InvalidInput: See `embed`.
+        """
+
+    def _refused(self, status: int, why: str, *, is_about_the_key: bool = False) -> Unavailable | InvalidInput:
+        """Return the error for an answer of this HTTP status. One about the key may quote it, and is not shown."""
+        if is_about_the_key or status in (401, 403):
+            return Unavailable(f"{self._name} refuses the key (HTTP {status})")
+        if status in _REJECTED:
+            return InvalidInput(f"{self._name} rejects the request: {why}")
+        return Unavailable(f"{self._name} fails: {why} (HTTP {status})")
 
 
 def _sendable(text: str) -> str:

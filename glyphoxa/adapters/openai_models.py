@@ -10,19 +10,17 @@ from typing import Any
 
 import numpy as np
 from openai import APIError, APIStatusError, AsyncOpenAI, AuthenticationError, PermissionDeniedError
+from pydantic import BaseModel, ValidationError
 
-from glyphoxa.actors.deadline import answered_within
 from glyphoxa.adapters.hosted_embedding import HostedEmbeddings
 from glyphoxa.chat.client import error_text, kept_open
 from glyphoxa.chat.dialect import USUAL, Connection, Rejection
-from glyphoxa.domain.errors import InvalidInput, Unavailable, shown
+from glyphoxa.domain.errors import Unavailable, shown
 
 MAX_TEXTS = 128
 """Texts per request. The limit is 2,048 texts or 300,000 tokens (platform.openai.com/docs/api-reference/embeddings).
 
 128 chunks of a transcript have about 5,000 tokens, the most work a killed process must repeat."""
-_REJECTED = (400, 413, 422)
-"""413: Text Embeddings Inference, for a batch that is too large."""
 _RETRIES = 2
 
 _WITHOUT_DIMENSIONS = ("text-embedding-ada-002",)
@@ -56,22 +54,15 @@ class OpenAiEmbeddings(HostedEmbeddings):
         await self._client.close()
 
     async def _ask(self, texts: list[str], *, are_questions: bool) -> list[list[float]]:
-        name = f"the embeddings model {self._model!r}"
         try:
-            async with answered_within(self.deadline_ms, f"{name} did not answer"):
-                return _vectors(await self._answer(texts))
-        except (AuthenticationError, PermissionDeniedError) as error:
-            # The provider's message quotes the beginning and end of the key.
-            raise Unavailable(f"{name} refuses the key (HTTP {error.status_code})") from None
+            return _vectors(await self._answer(texts))
         except APIStatusError as error:
             why = error_text(error.body) or error.message
-            if error.status_code in _REJECTED:
-                raise InvalidInput(f"{name} rejects the request: {why}") from error
-            raise Unavailable(f"{name} fails: {why} (HTTP {error.status_code})") from error
+            raise self._refused(error.status_code, why) from None
         except APIError as error:
-            raise Unavailable(f"{name} fails: {error.message}") from error
+            raise Unavailable(f"{self._name} fails: {error.message}") from error
         except (ValueError, TypeError, LookupError, AttributeError) as error:
-            raise Unavailable(f"{name} returned an answer without vectors: {error}") from error
+            raise Unavailable(f"{self._name} returned an answer without vectors: {error}") from error
 
     async def _answer(self, texts: list[str]) -> object:
         """Return the body of the answer. Optional fields that the server refuses are not sent again."""
@@ -136,7 +127,10 @@ class HttpReranker:
             raise Unavailable(f"{name} refuses the key (HTTP {error.status_code})") from None
         except APIError as error:
             raise Unavailable(f"{name} fails: {error.message}") from error
-        scores = _scores(answer)
+        try:
+            scores = {each.index: each.relevance_score for each in _Scores.model_validate(answer).results}
+        except ValidationError:
+            scores = {}
         if sorted(scores) != list(range(len(texts))):
             raise Unavailable(f"{name} did not return a score for each of {len(texts)} texts")
         return [scores[at] for at in range(len(texts))]
@@ -145,14 +139,10 @@ class HttpReranker:
         await self._client.close()
 
 
-def _scores(answer: object) -> dict[int, float]:
-    """Valid scores by the index of the text."""
-    results = answer.get("results") if isinstance(answer, Mapping) else None
-    scores: dict[int, float] = {}
-    for result in results if isinstance(results, list) else ():
-        index, score = (
-            (result.get("index"), result.get("relevance_score")) if isinstance(result, Mapping) else (None, None)
-        )
-        if type(index) is int and isinstance(score, int | float):
-            scores[index] = float(score)
-    return scores
+class _Score(BaseModel, strict=True):
+    index: int
+    relevance_score: float
+
+
+class _Scores(BaseModel, strict=True):
+    results: list[_Score]

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, fields, replace
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from loguru import logger
 
@@ -75,10 +75,6 @@ if TYPE_CHECKING:
 # The language models of the background tasks (second look, recall, chronicle), as configured.
 
 
-class _Closing(StructuredLlm, Protocol):
-    async def close(self) -> None: ...
-
-
 def local_slots(settings: Settings, campaign: Campaign) -> int:
     """Return the number of slots in the local model's prompt cache.
 
@@ -120,7 +116,7 @@ def open_asker(
     temperature = chosen.temperature if isinstance(chosen, CompletionSettings) else 0.0
     if isinstance(chosen, CompletionSettings) and chosen.max_tokens is not None:
         options["max_tokens"] = chosen.max_tokens
-    llm: _Closing
+    llm: StructuredLlm
     if not row.runs_here:
         llm = build(chosen, section=kind, **options)
     elif llama is None:

@@ -62,6 +62,8 @@ class StructuredLlm(Protocol):
         """
         ...
 
+    async def close(self) -> None: ...
+
 
 @dataclass(frozen=True, slots=True)
 class ModelQuestion(Generic[Answer]):

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal, TypeVar
 import platformdirs
 from pydantic import BeforeValidator, Field, create_model
 
-from glyphoxa.chat.models import Profile
+from glyphoxa.chat.models import Profile, profile_by_name
 from glyphoxa.config.located_yaml import InvalidFile, Wrong, read_yaml, validate
 from glyphoxa.config.provider_sections import (
     ChronicleSettings,
@@ -65,7 +65,6 @@ from glyphoxa.providers.building import (
     Choice,
     find,
     missing_settings,
-    profile_of,
     runs_here,
 )
 
@@ -263,7 +262,9 @@ class Settings(Section):
     @property
     def profile(self) -> Profile:
         """Return the profile of the model that NPCs think with."""
-        return profile_of(self.providers.llm)
+        llm = self.providers.llm
+        row = find(LLM, llm.name)
+        return row.profile or profile_by_name(llm.model or row.model)
 
     @property
     def context_tokens(self) -> int:

@@ -18,7 +18,6 @@ from pkgutil import resolve_name
 from typing import Any, Final, Protocol
 
 from glyphoxa.chat.dialect import UNKNOWN, Connection
-from glyphoxa.chat.models import Profile, profile_by_name
 from glyphoxa.domain.errors import InvalidInput, did_you_mean
 from glyphoxa.providers.extras import NotInstalled
 from glyphoxa.providers.rows import Kind, Provider, rows
@@ -108,12 +107,6 @@ def weights_of(section: str, choice: Choice) -> tuple[str, ...]:
     if choice.model and (choice.model in row.weights or (row.runs_here and "model" in row.needs)):
         return (choice.model,)
     return row.weights[:1]
-
-
-def profile_of(choice: Choice) -> Profile:
-    """Prompt limits for the language model of a conversation."""
-    row = find(LLM, choice.name)
-    return row.profile or profile_by_name(choice.model or row.model)
 
 
 def missing_settings(section: str, choice: Choice) -> list[str]:

@@ -14,7 +14,7 @@ from glyphoxa.chat.dialect import Connection
 from glyphoxa.chat.marks import COMMON
 from glyphoxa.chat.reasoning import ReplyPart, ReplyText
 from glyphoxa_processors.frames import RetractFrame
-from glyphoxa_processors.llm import MAX_REPLY_TOKENS, STALLED_AFTER_MS, TOOL_TIMEOUT_S, settings_of
+from glyphoxa_processors.llm import MAX_REPLY_TOKENS, STALLED_AFTER_MS, TOOL_TIMEOUT_S
 
 
 class SpokenGoogle(GoogleLLMService):
@@ -57,5 +57,5 @@ def google(
         stream_idle_timeout_secs=stalled_after_ms / 1_000,
         retry_on_timeout=False,
         function_call_timeout_secs=TOOL_TIMEOUT_S,
-        settings=settings_of(SpokenGoogle.Settings, connection.model, temperature, max_tokens),
+        settings=SpokenGoogle.Settings(model=connection.model, temperature=temperature, max_tokens=max_tokens),
     )

@@ -8,7 +8,7 @@ import json
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 from loguru import logger
 from openai import OpenAIError
@@ -55,9 +55,6 @@ temperature 0 verbatim. Requests have no seed, so each gets its own. The provide
 _PARAMETERS: Mapping[str, Any] = {"type": "object", "properties": {}}
 _A_TOOL = {"type": "function", "function": {"name": "look_up", "description": "Look up.", "parameters": _PARAMETERS}}
 """Declared in a trial, to see whether the server accepts tools."""
-
-
-S = TypeVar("S", bound=LLMSettings)
 
 
 class PromptCache(Protocol):
@@ -113,7 +110,7 @@ class SpokenLLM(LLMService[OpenAILLMAdapter]):
         deadlines: StreamDeadlines = StreamDeadlines(),
         **others: Any,
     ) -> None:
-        super().__init__(settings=settings_of(LLMSettings, chat.model, temperature, max_tokens), **others)
+        super().__init__(settings=_settings(chat.model), **others)
         self._chat = chat
         self._temperature = temperature
         self._max_tokens = max_tokens
@@ -422,18 +419,11 @@ class _ToolCalls:
         return made
 
 
-def settings_of(kind: type[S], model: str, temperature: float | None, max_tokens: int | None) -> S:
-    """Return the settings of a service of pipecat. Those that are not given have no value."""
-    given: dict[str, Any] = {
-        "model": model,
-        "temperature": temperature,
-        "max_tokens": max_tokens,
-        "filter_incomplete_user_turns": False,
-        "use_provider_thinking_default": False,
-    }
+def _settings(model: str) -> LLMSettings:
+    """Return pipecat's settings without the values of a request, which are ours."""
     # Each release of pipecat may add a setting, and expects a value for each.
-    values: dict[str, Any] = {each.name: given.get(each.name) for each in fields(kind) if each.name != "extra"}
-    return kind(**values)
+    values: dict[str, Any] = {each.name: None for each in fields(LLMSettings) if each.name != "extra"}
+    return LLMSettings(**{**values, "model": model, "filter_incomplete_user_turns": False})
 
 
 def _reason(error: Exception) -> str:
