@@ -157,37 +157,26 @@ class Dialect:
 
     def _talk(self, messages: Sequence[Message]) -> Sequence[Message]:
         if self.folds:
-            messages = [as_user(each) for each in messages]
+            messages = [_as_user(each) for each in messages]
         return _merged(messages) if self.merges or self.folds else messages
 
 
 def _merged(messages: Sequence[Message]) -> list[Message]:
-    """Return messages of alternating roles, after at most one system message."""
+    """Return messages of alternating roles, after at most one system message. Tool calls and results stay separate."""
     first = [each for each in messages[:1] if each["role"] == "system"]
-    others = [as_user(each) for each in messages[len(first) :]]
+    others = [_as_user(each) for each in messages[len(first) :]]
     if others and others[0]["role"] == "assistant":
         others.insert(0, {"role": "user", "content": _STARTS_TALK})
-    return joined([*first, *others], between="\n\n")
-
-
-def joined(messages: Sequence[Message], *, between: str) -> list[Message]:
-    r"""Join consecutive messages of one role. Tool calls and their results stay separate.
-
-    >>> joined([{"role": "user", "content": "Hm."}, {"role": "user", "content": "Well."}], between="\n")
-    [{'role': 'user', 'content': 'Hm.\nWell.'}]
-    """
-    found: list[Message] = []
-    for (role, is_plain), run in groupby(messages, key=lambda each: (each["role"], _is_plain(each))):
+    merged: list[Message] = []
+    for (role, is_plain), run in groupby([*first, *others], key=lambda each: (each["role"], _is_plain(each))):
         together = list(run)
         if is_plain and len(together) > 1:
-            found.append({"role": role, "content": between.join(each["content"] for each in together)})
-        else:
-            found += together
-    return found
+            together = [{"role": role, "content": "\n\n".join(each["content"] for each in together)}]
+        merged += together
+    return merged
 
 
-def as_user(message: Message) -> Message:
-    """Return a system message as the user's, and any other one as it is."""
+def _as_user(message: Message) -> Message:
     return {**message, "role": "user"} if message["role"] == "system" else message
 
 

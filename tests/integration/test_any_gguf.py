@@ -15,12 +15,12 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from glyphoxa.adapters.local.gguf_metadata import ChatShape, read_header
+from glyphoxa.adapters.local.gguf_metadata import read_header
 from glyphoxa.adapters.local.llama import LlamaServer, measure
 from glyphoxa.adapters.weights.download import ModelHub
 from glyphoxa.adapters.weights.store import WeightStore
 from glyphoxa.app.models import load_llama
-from glyphoxa.chat.dialect import joined
+from glyphoxa.chat.dialect import dialect_of
 from glyphoxa.cli.main import main
 from glyphoxa.config.check import check
 from glyphoxa.config.located_yaml import InvalidFile
@@ -273,16 +273,16 @@ async def test_every_template_shows_each_message_once(tmp_path: Path, template: 
             "gemma-2",
             "system in the middle",
             "<start_of_turn>user\nBe.\nHm.<end_of_turn>\n<start_of_turn>model\nI.<end_of_turn>\n"
-            "<start_of_turn>user\nIt rains.\nWho?<end_of_turn>\n<start_of_turn>model\n",
+            "<start_of_turn>user\nIt rains.\n\nWho?<end_of_turn>\n<start_of_turn>model\n",
         ),
         (
             "gemma-3",
             "begins with an answer",
-            "<start_of_turn>user\nBe.<end_of_turn>\n<start_of_turn>model\nI.<end_of_turn>\n"
+            "<start_of_turn>user\nBe.\n\n…<end_of_turn>\n<start_of_turn>model\nI.<end_of_turn>\n"
             "<start_of_turn>user\nWho?<end_of_turn>\n<start_of_turn>model\n",
         ),
-        ("mistral-v0.2", "two players in a row", "[INST] Be.\nHm. [/INST]I.<|end|>[INST] Ah.\nWho? [/INST]"),
-        ("mistral-v0.3", "system at the end", "[INST] Hm.[/INST] I.<|end|>[INST] Be.\n\nWho?\nIt is late.[/INST]"),
+        ("mistral-v0.2", "two players in a row", "[INST] Be.\nHm. [/INST]I.<|end|>[INST] Ah.\n\nWho? [/INST]"),
+        ("mistral-v0.3", "system at the end", "[INST] Hm.[/INST] I.<|end|>[INST] Be.\n\nWho?\n\nIt is late.[/INST]"),
     ],
 )
 async def test_strict_template_is_given_turns_that_alternate(
@@ -299,23 +299,12 @@ async def test_template_that_leaves_out_what_is_said_is_refused(tmp_path: Path) 
         LlamaServer(model_path=deaf).load()
 
 
-@pytest.mark.parametrize("talk", CHATS.values(), ids=CHATS)
-def test_chat_of_a_template_that_accepts_all_is_unchanged(talk: list[tuple[str, str]]) -> None:
-    messages = [{"role": role, "content": content} for role, content in talk]
-    assert ChatShape().of(messages) is messages
-
-
-def test_what_calls_a_tool_is_not_joined() -> None:
-    calls = {"role": "assistant", "content": "", "tool_calls": []}
-    said = {"role": "assistant", "content": "Aye."}
-    assert joined([calls, said, said], between="\n") == [calls, {"role": "assistant", "content": "Aye.\nAye."}]
-
-
 async def rendered(llama: LlamaServer, talk: list[tuple[str, str]]) -> str:
-    messages = llama.as_read([{"role": role, "content": content} for role, content in talk])
+    messages = [{"role": role, "content": content} for role, content in talk]
+    dialect = dialect_of("local", habits=llama.connection.habits)
     async with httpx.AsyncClient(headers={"Authorization": f"Bearer {llama.api_key}"}) as client:
         answer = await client.post(
-            f"{llama.base_url.removesuffix('/v1')}/apply-template", json={"messages": [*messages]}
+            f"{llama.base_url.removesuffix('/v1')}/apply-template", json=dialect.fitted({"messages": messages})
         )
     return str(answer.json()["prompt"])
 

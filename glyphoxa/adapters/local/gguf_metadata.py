@@ -1,17 +1,17 @@
-"""Read a GGUF file's metadata, and adapt messages to its chat template."""
+"""Read a GGUF file's metadata, and find the chats that its template accepts."""
 
 from __future__ import annotations
 
 import mmap
 import struct
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import httpx
 
-from glyphoxa.chat.dialect import Message, as_user, joined
+from glyphoxa.chat.dialect import Habits, Roles, dialect_of
 from glyphoxa.chat.marks import ELSEWHERE, ControlTokens
 from glyphoxa.domain.errors import Corrupt, InvalidInput, NotFound, Unavailable
 
@@ -111,66 +111,43 @@ def _decoded(text: bytes) -> str:
     return text.decode("utf-8", "replace")
 
 
-# Adapting a chat to a model's chat template.
+# Which chats a model's chat template accepts.
 #
 # A template is a program of the model's publisher. Most accept any chat. Some reject messages of one role in a row (two
 # players speak in turn), a system message after the first one, or a chat that begins with an answer; others leave such
 # messages out. The check runs when the model is loaded, never in a turn.
 
 
-@dataclass(frozen=True, slots=True)
-class ChatShape:
-    """The changes that a chat needs for a template.
-
-    Attributes:
-        joins: Consecutive messages of one role are joined into one.
-        has_one_system: System messages after the first message become the user's.
-        begins_with_user: A system message before an answer becomes the user's.
-    """
-
-    joins: bool = False
-    has_one_system: bool = False
-    begins_with_user: bool = False
-
-    def of(self, messages: Sequence[Message]) -> Sequence[Message]:
-        """The chat in this shape. Returns the same object if nothing has to be changed."""
-        if self.has_one_system:
-            messages = [*messages[:1], *(as_user(each) for each in messages[1:])]
-        if self.begins_with_user and [each["role"] for each in messages[:2]] == ["system", "assistant"]:
-            messages = [as_user(messages[0]), *messages[1:]]
-        return joined(messages, between="\n") if self.joins else messages
-
-
 _BEGINNING: Final = (("system", "You are Mira."), ("user", "Tamsin says: Hello."), ("assistant", "Good evening."))
-_PROBES: Final = (
-    ("joins", (*_BEGINNING, ("user", "Bran says: Hm."), ("user", "Tamsin says: Where are we?"))),
-    ("has_one_system", (*_BEGINNING, ("system", "It rains."), ("user", "Bran says: Hm."), ("system", "It is late."))),
-    ("begins_with_user", (_BEGINNING[0], _BEGINNING[2], ("user", "Bran says: Hm."))),
+_CHATS: Final = (
+    (*_BEGINNING, ("user", "Bran says: Hm."), ("user", "Tamsin says: Where are we?")),
+    (*_BEGINNING, ("system", "It rains."), ("user", "Bran says: Hm."), ("system", "It is late.")),
+    (_BEGINNING[0], _BEGINNING[2], ("user", "Bran says: Hm.")),
 )
+_BY_CHANGES: Final[tuple[Roles, ...]] = ("auto", "alternate", "no_system")
 
 
-def shape_for(server: httpx.Client, model: Path) -> ChatShape:
-    """Find the fewest changes with which the running model's template accepts the chats of a table.
+def habits_of(server: httpx.Client, model: Path) -> Habits:
+    """Find the fewest changes of roles with which the running model's template accepts the chats of a table.
 
     Raises:
-        InvalidInput: It rejects them in any shape, or leaves out what is said.
+        InvalidInput: It rejects them in any form, or leaves out what is said.
         Unavailable: The server does not answer.
     """
-    shape = ChatShape()
-    for change, chat in _PROBES:
-        if _refused(server, shape, chat):
-            shape = replace(shape, **{change: True})
-    for _, chat in _PROBES:
-        if why := _refused(server, shape, chat):
-            raise InvalidInput(f"{model}: its chat template rejects a conversation of several players: {why}")
-    return shape
+    why = ""
+    for habits in map(Habits, _BY_CHANGES):
+        why = next(filter(None, (_refused(server, habits, chat) for chat in _CHATS)), "")
+        if not why:
+            return habits
+    raise InvalidInput(f"{model}: its chat template rejects a conversation of several players: {why}")
 
 
-def _refused(server: httpx.Client, shape: ChatShape, chat: Sequence[tuple[str, str]]) -> str:
+def _refused(server: httpx.Client, habits: Habits, chat: Sequence[tuple[str, str]]) -> str:
     """Return why a template does not accept a chat; empty if it does."""
-    messages = shape.of([{"role": role, "content": content} for role, content in chat])
+    messages = [{"role": role, "content": content} for role, content in chat]
     try:
-        answer = server.post("/apply-template", json={"messages": [*messages]})
+        request = dialect_of("local", habits=habits).fitted({"messages": messages})
+        answer = server.post("/apply-template", json=request)
         if answer.is_success:
             prompt = str(answer.json().get("prompt"))
             return next((f"it leaves out {content!r}" for _, content in chat if content not in prompt), "")

@@ -34,8 +34,8 @@ import httpx
 from loguru import logger
 
 from glyphoxa.adapters.local import machine as native_env
-from glyphoxa.adapters.local.gguf_metadata import ChatShape, GgufHeader, read_header, shape_for
-from glyphoxa.chat.dialect import Connection
+from glyphoxa.adapters.local.gguf_metadata import GgufHeader, habits_of, read_header
+from glyphoxa.chat.dialect import UNKNOWN, Connection
 from glyphoxa.chat.marks import COMMON
 from glyphoxa.chat.models import Measured
 from glyphoxa.domain.errors import Corrupt, GlyphoxaError, InvalidInput, Unavailable
@@ -123,12 +123,12 @@ class LlamaServer:
         self.model_id = model_id
         self.used_slots: set[int] = set()
         self.one_at_a_time = asyncio.Lock()
-        self._shape = ChatShape()
+        self._habits = UNKNOWN
         self._server: Any = None
 
     def as_read(self, messages: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
-        """The messages of a chat as this model may read them: without markers, and shaped for its template."""
-        return self._shape.of(self.control_tokens.in_messages(messages))
+        """The messages of a chat as this model may read them: without markers."""
+        return self.control_tokens.in_messages(messages)
 
     def load(self) -> None:
         """Load the weights; blocks for seconds.
@@ -180,7 +180,7 @@ class LlamaServer:
         with httpx.Client(**self.client_options(timeout_s=_QUEUE_S)) as client:
             self._await_queue(client)
             try:
-                self._shape = shape_for(client, self.model_path)
+                self._habits = habits_of(client, self.model_path)
             except GlyphoxaError:
                 self.unload()
                 raise
@@ -211,7 +211,7 @@ class LlamaServer:
     @property
     def connection(self) -> Connection:
         """The OpenAI API, for a client. Raises like `base_url`."""
-        return Connection("local", self.base_url, self.api_key)
+        return Connection("local", self.base_url, self.api_key, self._habits)
 
     def client_options(self, *, timeout_s: float) -> dict[str, Any]:
         """Arguments of an `httpx` client for what llama.cpp's server offers outside `/v1`."""
