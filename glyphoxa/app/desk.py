@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 import yaml
@@ -43,7 +43,6 @@ from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SceneId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import DM, HOLDINGS, MEANING, PUBLIC, Fact, Viewer
 from glyphoxa.domain.session_state import DM_VIEW, SessionState, View
-from glyphoxa.imports.source_reader import SourceReader
 from glyphoxa.judgement.safety import topics_of
 from glyphoxa.language.facts import claim_in_words, known_to
 from glyphoxa.language.table_talk import is_out_of_character
@@ -416,12 +415,11 @@ def _with_number(seen: SeenEntity, sessions: Sequence[SessionId]) -> SeenEntity:
 
 @dataclass(frozen=True, slots=True)
 class DeskSource:
-    """Opens desks for the campaign of an open table. `reader` reads what is imported beside it."""
+    """Opens desks for the campaign of an open table."""
 
     store: Store
     settings: Settings
     campaign: CampaignId
-    reader: SourceReader = field(default_factory=SourceReader)
 
     async def open(self) -> Desk:
         """Open the desk in the current state. Raises: Unavailable: The database is away."""

@@ -10,7 +10,7 @@ import functools
 import hashlib
 import shlex
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final, get_args
@@ -33,6 +33,7 @@ from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, counte
 from glyphoxa.domain.ids import PlayerId, SessionId
 from glyphoxa.domain.knowledge import DM, PUBLIC, Fact
 from glyphoxa.domain.node_types import ENTITY_TYPES
+from glyphoxa.imports.source_reader import SourceReader
 from glyphoxa.language.facts import (
     certainty_in_words,
     knower_in_words,
@@ -64,6 +65,7 @@ class Services:
     source: DeskSource
     tables: PostgresTableCommands
     link: Callable[[PlayerId | None], str]
+    reader: SourceReader = field(default_factory=SourceReader)
 
 
 @dataclass(frozen=True, slots=True)
@@ -520,7 +522,7 @@ def _to_confirm(
 
 async def _import(call: DiscordCall, tool: ImportKind, path: Path) -> Answer:
     """Take in another tool's world. Nothing of it enters the campaign before the DM accepts it."""
-    world = await call.services.source.reader.read(tool, path)
+    world = await call.services.reader.read(tool, path)
     arrival = await call.services.source.imports().take_in(world)
     waiting = f"{arrival.n_new:,} new and {arrival.n_changed:,} changed documents of {world.name} need review"
     return Answer((f"{waiting}: on the desk's page Import, or with glyphoxa import review", *arrival.remarks))

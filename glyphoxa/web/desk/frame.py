@@ -21,6 +21,7 @@ from glyphoxa.domain.campaign import Campaign, Scene
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.ids import SessionId
 from glyphoxa.domain.knowledge import DM, Viewer
+from glyphoxa.imports.source_reader import SourceReader
 from glyphoxa.language.facts import moment
 from glyphoxa.npc.table import Table
 from glyphoxa.observability.timing import Observer
@@ -122,6 +123,7 @@ class DeskFrame:
         self.entrance = entrance
         self._source = source
         self.known_links = links
+        self.source_reader = SourceReader()
         self._templates = Environment(
             loader=PackageLoader("glyphoxa.web.desk"),
             autoescape=True,

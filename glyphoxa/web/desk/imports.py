@@ -172,7 +172,7 @@ async def take_in(frame: DeskFrame, request: Request) -> Response:
         if kind is None:
             raise InvalidInput(f"unknown tool {asked.get('kind', '')!r}: {did_you_mean('', READERS)}")
         source = frame.memory()
-        world = await _uploaded(request, kind, source.reader)
+        world = await _uploaded(request, kind, frame.source_reader)
         arrival = await source.imports().take_in(world)
     except GlyphoxaError as error:
         status = 503 if isinstance(error, Unavailable) else 409 if isinstance(error, AlreadyReading) else 400
