@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-import time
 from collections import deque
 from collections.abc import Mapping
 from pathlib import Path
@@ -31,7 +30,7 @@ from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.language.facts import moment
 from glyphoxa.npc.commands import MAX_IN_A_ROW, MAX_ROUNDS, MAX_TURNS
-from glyphoxa.web.access.links import Links, links_of
+from glyphoxa.web.access.links import Links
 from glyphoxa.web.access.records import AuditKind, AuditLog, audit_path, read_audit
 from glyphoxa.web.access.roles import Grant, Role
 
@@ -174,8 +173,8 @@ def _invite(options: argparse.Namespace) -> int:
     if options.revoke and not options.who:
         raise InvalidInput("--revoke needs a name, such as: glyphoxa table invite --revoke tamsin")
     settings, campaign = _campaign_of(options)
-    links = links_of(campaign, settings.data_directory)
-    if not links.register.current().url:
+    links = Links(campaign, settings.data_directory)
+    if not links.url:
         raise InvalidInput(
             f"the table of {campaign.name!r} has no links yet: open it with `glyphoxa serve`, without --open"
         )
@@ -210,7 +209,7 @@ def _campaign_of(options: argparse.Namespace) -> tuple[Settings, Campaign]:
 
 def _show_link(grant: Grant, links: Links, *, with_qr: bool) -> None:
     name = grant.role.value if grant.player is None else links.players[grant.player]
-    link = links.dm_link(now_s=int(time.time())) if grant.role is Role.DM else links.link(grant)
+    link = links.dm_link() if grant.role is Role.DM else links.link(grant)
     print(f"{name}: {link}")
     if with_qr:
         import segno

@@ -34,7 +34,7 @@ from glyphoxa.npc.peers import Peers
 from glyphoxa.npc.table import Table
 from glyphoxa.plugin import parts
 from glyphoxa.web.access.consent import CONSENT_LANGUAGES, ConsentRegister, consent_text
-from glyphoxa.web.access.links import Entrance, InvitedOnly, Links, links_of
+from glyphoxa.web.access.links import Entrance, Links
 from glyphoxa.web.access.records import AuditKind, AuditLog, audit_path, consents_path
 from glyphoxa.web.app import add_calendar, create_app
 from glyphoxa.web.desk.frame import AddPages, DeskFrame, ServedTable
@@ -98,12 +98,12 @@ class TableServer:
         try:
             peers = engines.installed("webrtc")(table)
             await peers.start()
-            with entrance_to(table.campaign, self.address, self.settings) as (entrance, links, invitations):
+            with entrance_to(table.campaign, self.address, self.settings) as (entrance, invitations):
                 page = create_app(
                     table, connect=peers.connect, entrance=entrance, remembered=_remembered(opened.store, table)
                 )
                 desk = None if opened.store is None else DeskSource(opened.store, self.settings, table.campaign.id)
-                frame = DeskFrame(table, desk, entrance, links)
+                frame = DeskFrame(table, desk, entrance)
                 add_desk(page, frame)
                 feed = None if opened.store is None else CalendarFeed(opened.store, table.campaign.id)
                 add_calendar(page, feed, entrance)
@@ -211,11 +211,9 @@ def _on_network(urls: Sequence[str]) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def entrance_to(
-    campaign: Campaign, address: PageAddress, settings: Settings
-) -> Iterator[tuple[Entrance, Links | None, list[str]]]:
+def entrance_to(campaign: Campaign, address: PageAddress, settings: Settings) -> Iterator[tuple[Entrance, list[str]]]:
     """
-    Yields: The entrance, its links unless none is needed, and lines for the operator.
+    Yields: The entrance, and lines for the operator.
 
     Raises:
         InvalidInput: Links cannot be kept in the data directory.
@@ -227,15 +225,15 @@ def entrance_to(
     )
     consents = ConsentRegister(consents_path(settings.data_directory, campaign.id), text, others=others)
     if address.is_open:
-        yield Entrance(allowed_hosts=hosts, ice_servers=address.ice_servers, consents=consents), None, []
+        yield Entrance(allowed_hosts=hosts, ice_servers=address.ice_servers, consents=consents), []
         return
-    links = links_of(campaign, settings.data_directory)
+    links = Links(campaign, settings.data_directory)
     links.served_at(address.players)
     log = AuditLog(audit_path(settings.data_directory, campaign.id))
     log.record(AuditKind.OPENED, what=address.players)
     try:
         entrance = Entrance(
-            InvitedOnly(campaign, links.register),
+            links,
             allowed_hosts=hosts,
             ice_servers=address.ice_servers,
             is_secure=address.players.startswith("https:"),
@@ -247,7 +245,7 @@ def entrance_to(
             lines.append(f"the certificate's fingerprint (SHA-256) is {fingerprint(address.tls)}")
         if links.remark:
             lines.append(links.remark)
-        yield entrance, links, lines
+        yield entrance, lines
     finally:
         log.record(AuditKind.CLOSED)
         log.close()
@@ -255,9 +253,9 @@ def entrance_to(
 
 def invitation_lines(links: Links) -> list[str]:
     """Return a line with a link for each person who may enter."""
-    named = ((links.players[each.player] if each.player else "spectators", each) for each in links.grants)
+    named = ((links.players[each.player] if each.player else "spectators", each) for each in links.lasting)
     return [
-        f"for you, the game master (works once): {links.dm_link(now_s=int(time.time()))}",
+        f"for you, the game master (works once): {links.dm_link()}",
         *(f"for {name}: {links.link(grant)}" for name, grant in named),
         "send each player only their own link; `glyphoxa table invite` shows, renews and revokes them",
     ]

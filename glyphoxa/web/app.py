@@ -23,7 +23,7 @@ from glyphoxa.domain.ids import NpcId, PlayerId
 from glyphoxa.npc.peers import ConnectPeer, Offer, OfferedServer
 from glyphoxa.npc.table import Table
 from glyphoxa.web.access.consent import sends_sound, sitter
-from glyphoxa.web.access.links import BadInvitation, Entrance, OpenAccess
+from glyphoxa.web.access.links import BadInvitation, Entrance
 from glyphoxa.web.access.records import AuditKind
 from glyphoxa.web.access.roles import Action, Forbidden, Grant, Grants, NotInvited, Role
 from glyphoxa.web.events import Json, memory_json, scene_json, whole_scene_json
@@ -139,7 +139,6 @@ class _Web:
     _is_watching: bool = False
 
     def __post_init__(self) -> None:
-        self._authenticator = self._entrance.authenticator
         self._consents = self._entrance.consents
         self._record = self._entrance.record
         self._limits = {player.id: SeatLimits() for player in self._table.campaign.players}
@@ -169,7 +168,7 @@ class _Web:
     async def health(self, request: Request) -> Json:
         """Report that the process lives. Missing memory does not count, so that nobody restarts it for that."""
         told = await self.whole_health()
-        may_read = self._authenticator.grants(request.cookies).may(Action.DIRECT)
+        may_read = self._entrance.grants(request.cookies).may(Action.DIRECT)
         return told if may_read else {"ok": told["ok"]}
 
     async def whole_health(self) -> Json:
@@ -182,8 +181,10 @@ class _Web:
         body = JoinBody.model_validate_json(await content_of(request))
         address = address_of(request)
         try:
+            if self._entrance.links is None:
+                raise BadInvitation
             # The game master's code is marked as used on disk, which may be slow.
-            grant, cookie = await asyncio.to_thread(self._authenticator.redeem, body.token)
+            grant, cookie = await asyncio.to_thread(self._entrance.links.redeem, body.token)
         except BadInvitation:
             self._record(AuditKind.REFUSED, what="an invalid link", address=address)
             raise
@@ -259,8 +260,8 @@ class _Web:
     async def remember(self, request: Request) -> JSONResponse:
         """Withhold a player's lines from memory, or allow them again. Only the player may allow it, not the DM."""
         body, player, grants = await self._posted(request, RememberBody)
-        is_open = isinstance(self._authenticator, OpenAccess)
-        if body.remember and not is_open and Grant(Role.PLAYER, player) not in grants.held:
+        is_invited = self._entrance.links is not None
+        if body.remember and is_invited and Grant(Role.PLAYER, player) not in grants.held:
             raise Forbidden(Action.PLAY)
         n_changed = await self._memory_of(player).decide(player, body)
         kind = AuditKind.AGREED if body.remember else AuditKind.WITHDREW
@@ -340,7 +341,7 @@ class _Web:
             place,
             outbox,
             limits,
-            grants=lambda: self._authenticator.grants(cookies),
+            grants=lambda: self._entrance.grants(cookies),
             on_move=lambda grants, scene: self._record(
                 AuditKind.MOVED, who=_who(grants), what=f"to {scene}", address=address_of(socket)
             ),
@@ -435,7 +436,7 @@ class _Web:
             NotInvited: They have no role. Like the next, it is written to the audit log.
             Forbidden: None of their roles allows the action.
         """
-        grants = self._authenticator.grants(connection.cookies)
+        grants = self._entrance.grants(connection.cookies)
         try:
             grants.need(action, player)
         except (NotInvited, Forbidden):
@@ -493,7 +494,8 @@ def add_calendar(app: FastAPI, feed: CalendarFeed | None, entrance: Entrance) ->
 
     async def calendar(request: Request) -> Response:
         try:
-            reader = entrance.authenticator.calendar_reader(request.query_params.get("token", ""))
+            token, links = request.query_params.get("token", ""), entrance.links
+            reader = Grant(Role.DM) if links is None else links.calendar_reader(token)
         except BadInvitation:
             entrance.record(AuditKind.REFUSED, what="an invalid calendar address", address=address_of(request))
             raise

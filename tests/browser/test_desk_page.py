@@ -11,14 +11,14 @@ from glyphoxa.npc.commands import Mute, SayAs, StopAll, SummariseEvery
 from glyphoxa.web.access.roles import Grant, Role
 from tests.support.axe import violations
 from tests.support.browser import Open
-from tests.support.web_door import NOW, Door, a_door
+from tests.support.web_door import Door, a_door
 from tests.support.web_table import GRIMJAW, REPLY, TAMSIN, TwinTable
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 
 async def enter(page: Page, door: Door) -> None:
-    await page.goto(door.links.dm_link(now_s=NOW))
+    await page.goto(door.links.dm_link())
     await expect(page.locator("#wire-state")).to_have_text("live")
 
 

@@ -9,7 +9,7 @@ from playwright.async_api import expect
 
 from glyphoxa.web.access.roles import Grant, Role
 from tests.support.browser import Open, say, sit
-from tests.support.web_door import NOW, a_door
+from tests.support.web_door import a_door
 from tests.support.web_table import TAMSIN, TwinTable
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
@@ -56,7 +56,7 @@ async def test_the_game_masters_link_opens_every_seat_and_works_once(
     tmp_path: Path, table: TwinTable, opened: Open
 ) -> None:
     async with a_door(tmp_path, table) as door, opened(door.origin, may_lose_server=True) as page:
-        link = door.links.dm_link(now_s=NOW)
+        link = door.links.dm_link()
         await page.goto(link)
         await expect(page).to_have_url(f"{door.origin}/desk")
         await page.get_by_role("link", name="The players' page").click()

@@ -11,7 +11,7 @@ from playwright.async_api import Browser, expect
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.ids import PlayerId
 from glyphoxa.web.access.consent import ConsentRegister, consent_text
-from glyphoxa.web.access.links import Entrance, InvitedOnly, links_of
+from glyphoxa.web.access.links import Entrance, Links
 from glyphoxa.web.access.roles import Grant, Role
 from tests.support.axe import violations
 from tests.support.browser import a_page, say, sit
@@ -35,11 +35,11 @@ async def test_shared_seat_agrees_for_all_and_its_speaker_is_corrected(
     dsn = postgres.server.dsn(await postgres.create())
     campaign = write_campaign(tmp_path, players=[{"name": "Tamsin"}, {"name": "Bran"}, {"table": True}])
     async with an_evening(settings_for(campaign, dsn, tmp_path), monkeypatch) as evening:
-        links = links_of(evening.table.campaign, tmp_path)
+        links = Links(evening.table.campaign, tmp_path)
         text = consent_text(Settings(), language="en", tables=[UNKNOWN])
         consents = ConsentRegister(tmp_path / "consents", text)
-        entrance = Entrance(InvitedOnly(evening.table.campaign, links.register), consents=consents)
-        async with served(evening.table, entrance=entrance, desk=evening.desk, links=links) as url:
+        entrance = Entrance(links, consents=consents)
+        async with served(evening.table, entrance=entrance, desk=evening.desk) as url:
             links.served_at(f"{url}/")
             async with a_page(chromium, width=390, height=900) as page, a_page(chromium, width=1_440, height=900) as dm:
                 await page.goto(links.link(Grant(Role.PLAYER, PlayerId("table"))))
@@ -55,7 +55,7 @@ async def test_shared_seat_agrees_for_all_and_its_speaker_is_corrected(
                 await expect(page.locator("#partials .said.player")).to_have_count(0)
 
                 await evening.table.kept()
-                await dm.goto(links.dm_link(now_s=1_800_000_000))
+                await dm.goto(links.dm_link())
                 await expect(dm.locator("#wire-state")).to_have_text("live")
                 await dm.goto(f"{url}/desk/sessions/evening/line?line=1")
                 await dm.get_by_label("Speaker").select_option(label="Bran")

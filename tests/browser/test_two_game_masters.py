@@ -14,7 +14,7 @@ from playwright.async_api import Browser, Page, WebSocket, expect
 from glyphoxa.adapters.postgres.store import open_store
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import Claim, Provenance, witnessed_by
-from glyphoxa.web.access.links import Entrance, InvitedOnly, links_of
+from glyphoxa.web.access.links import Entrance, Links
 from glyphoxa.web.access.roles import Grant, Role
 from glyphoxa.world.events import Cause
 from glyphoxa.world.fact_events import FactStated
@@ -96,9 +96,9 @@ async def a_house(
     async with AsyncExitStack() as stack:
         evening = await stack.enter_async_context(an_evening(settings_for(campaign, dsn, directory), monkeypatch))
         await learned(dsn, directory)
-        links = links_of(evening.table.campaign, directory)
-        entrance = Entrance(InvitedOnly(evening.table.campaign, links.register))
-        url = await stack.enter_async_context(served(evening.table, entrance=entrance, desk=evening.desk, links=links))
+        links = Links(evening.table.campaign, directory)
+        entrance = Entrance(links)
+        url = await stack.enter_async_context(served(evening.table, entrance=entrance, desk=evening.desk))
         links.served_at(f"{url}/")
 
         async def tab(link: str, width: int) -> Tab:
@@ -106,8 +106,8 @@ async def a_house(
             await made.page.goto(link)
             return made
 
-        first = await tab(links.dm_link(now_s=1_800_000_000), 1_440)
-        second = await tab(links.dm_link(now_s=1_800_000_000), 390)
+        first = await tab(links.dm_link(), 1_440)
+        second = await tab(links.dm_link(), 390)
         for dm in (first, second):
             await expect(dm.page.locator("#wire-state")).to_have_text("live")
         seated = {}

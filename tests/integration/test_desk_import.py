@@ -28,7 +28,7 @@ from tests.support.browser import a_browser, a_page
 from tests.support.command_line import CAMPAIGN_FILE, SALTMERE
 from tests.support.patience import DEADLINE_S
 from tests.support.vault import CACHE_TEXT, a_vault, a_zip
-from tests.support.web_door import NOW, Door, Visitor, a_door
+from tests.support.web_door import Door, Visitor, a_door
 from tests.support.web_table import TAMSIN, TwinTable
 
 SOURCE = "markdown:brinewatch"
@@ -326,7 +326,7 @@ async def test_import_page_uploads_and_decides_in_a_browser(door: Door, file: Pa
         errors: list[str] = []
         page.on("pageerror", lambda error: errors.append(str(error)))
         page.on("console", lambda line: errors.append(line.text) if line.type == "error" else None)
-        await page.goto(door.links.dm_link(now_s=NOW))
+        await page.goto(door.links.dm_link())
         await page.wait_for_url(f"{door.origin}/desk")
         await page.goto(f"{door.origin}/desk/import")
         assert await violations(page) == []

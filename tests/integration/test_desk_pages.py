@@ -17,7 +17,7 @@ from glyphoxa.web.access.roles import Grant, Role
 from tests.support.axe import violations
 from tests.support.browser import a_browser, a_page
 from tests.support.command_line import CAMPAIGN_FILE, SALTMERE
-from tests.support.web_door import NOW, a_door
+from tests.support.web_door import a_door
 from tests.support.web_table import TwinTable
 
 PAGES = (
@@ -63,7 +63,7 @@ async def test_every_desk_page_fits_and_is_accessible(evenings_dsn: str, tmp_pat
         errors: list[str] = []
         page.on("pageerror", lambda error: errors.append(str(error)))
         page.on("console", lambda line: errors.append(line.text) if line.type == "error" else None)
-        await page.goto(door.links.dm_link(now_s=NOW))
+        await page.goto(door.links.dm_link())
         await page.wait_for_url(f"{door.origin}/desk")
         for path in PAGES:
             await page.goto(f"{door.origin}/desk/{path}")
@@ -85,7 +85,7 @@ async def test_single_keys_decide_on_facts(evenings_dsn: str, tmp_path: Path) ->
         a_browser() as browser,
         a_page(browser, width=1_440, height=900) as page,
     ):
-        await page.goto(door.links.dm_link(now_s=NOW))
+        await page.goto(door.links.dm_link())
         await page.wait_for_url(f"{door.origin}/desk")
         await page.goto(f"{door.origin}/desk/review")
         n = await page.locator(".fact").count()

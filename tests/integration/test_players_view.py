@@ -9,7 +9,6 @@ import asyncio
 import errno
 import json
 import re
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -26,7 +25,7 @@ from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, UtteranceId
 from glyphoxa.domain.knowledge import HIDDEN
 from glyphoxa.web.access.consent import ConsentRegister, consent_text
-from glyphoxa.web.access.links import Entrance, InvitedOnly, links_of
+from glyphoxa.web.access.links import Entrance, Links
 from glyphoxa.web.access.records import consents_path
 from glyphoxa.web.access.roles import Grant, Role
 from glyphoxa.web.app import add_calendar, create_app
@@ -103,11 +102,11 @@ class GuardedHouse:
 async def a_guarded_house(evening: Evening, settings: Settings) -> AsyncIterator[GuardedHouse]:
     """The table as `glyphoxa serve` serves it, and who has come in by their links. Nobody sits yet."""
     table, data = evening.table, settings.data_directory
-    links = links_of(table.campaign, data)
+    links = Links(table.campaign, data)
     text = consent_text(settings, language=table.campaign.language)
     consents = ConsentRegister(consents_path(data, table.campaign.id), text)
-    entrance = Entrance(InvitedOnly(table.campaign, links.register), consents=consents)
-    async with served(table, entrance=entrance, desk=evening.desk, links=links) as url:
+    entrance = Entrance(links, consents=consents)
+    async with served(table, entrance=entrance, desk=evening.desk) as url:
         links.served_at(f"{url}/")
 
         async def invited(name: str, link: str) -> RecordingReader:
@@ -122,8 +121,8 @@ async def a_guarded_house(evening: Evening, settings: Settings) -> AsyncIterator
             await invited(second.name, links.link(Grant(Role.PLAYER, second.id))),
             await invited("the spectator", links.link(Grant(Role.SPECTATOR))),
             RecordingReader.at(url, "a stranger"),
-            await invited("the game master", links.dm_link(now_s=int(time.time()))),
-            _routes_of(evening, DeskFrame(table, evening.desk, entrance, links)),
+            await invited("the game master", links.dm_link()),
+            _routes_of(evening, DeskFrame(table, evening.desk, entrance)),
         )
         try:
             yield house

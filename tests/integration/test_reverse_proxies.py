@@ -16,7 +16,7 @@ import httpx
 import pytest
 from websockets.asyncio.client import ClientConnection, connect
 
-from glyphoxa.web.access.links import Entrance, InvitedOnly, links_of
+from glyphoxa.web.access.links import Entrance, Links
 from glyphoxa.web.access.records import AuditKind
 from glyphoxa.web.access.roles import Grant, Role
 from glyphoxa.web.serving import Tls, self_signed
@@ -97,13 +97,13 @@ async def behind(recipe: Recipe, place: Path) -> AsyncIterator[Proxied]:
     tls = self_signed(place / "tls", ["localhost"])
     trust = create_default_context(cafile=str(tls.certificate))
     table = TwinTable()
-    links = links_of(table.campaign, place / "access")
+    links = Links(table.campaign, place / "access")
     recorded: list[tuple[AuditKind, str]] = []
 
     def record(kind: AuditKind, *, who: str = "", what: str = "", address: str = "") -> None:
         recorded.append((kind, address))
 
-    entrance = Entrance(InvitedOnly(table.campaign, links.register), is_secure=True, record=record)
+    entrance = Entrance(links, is_secure=True, record=record)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -168,8 +168,8 @@ async def test_without_a_proxy_nobody_says_who_asks_but_the_connection(tmp_path:
     def record(kind: AuditKind, *, who: str = "", what: str = "", address: str = "") -> None:
         recorded.append(address)
 
-    links = links_of(table.campaign, tmp_path)
-    entrance = Entrance(InvitedOnly(table.campaign, links.register), record=record)
+    links = Links(table.campaign, tmp_path)
+    entrance = Entrance(links, record=record)
     for trusted in ((), ("10.0.0.0/8",)):
         async with (
             served(table, entrance=entrance, trusted_proxies=trusted) as url,

@@ -16,14 +16,14 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from glyphoxa.domain.campaign import Campaign, Entity, Scene
 from glyphoxa.domain.ids import EntityId, NpcId, SceneId
-from glyphoxa.web.access.links import Entrance, InvitedOnly, links_of
+from glyphoxa.web.access.links import Entrance, Links
 from glyphoxa.web.access.records import AuditKind
 from glyphoxa.web.access.roles import Grant, Role
 from glyphoxa.web.page_socket import Pulse
 from glyphoxa.web.serving import self_signed
 from tests.support.patience import DEADLINE_MS, until
 from tests.support.web_client import Browser, next_of
-from tests.support.web_door import NOW, Door, Visitor, a_door
+from tests.support.web_door import Door, Visitor, a_door
 from tests.support.web_table import BRAN, CAMPAIGN, GRIMJAW, ODWINA, TAMSIN, TwinTable, served
 
 TAMSINS = Grant(Role.PLAYER, TAMSIN.id)
@@ -147,7 +147,7 @@ async def test_a_link_that_is_not_good_gives_nothing(door: Door, token: str) -> 
 
 
 async def test_the_game_masters_link_lets_one_browser_in(door: Door) -> None:
-    link = door.links.dm_link(now_s=NOW)
+    link = door.links.dm_link()
     first, second = door.browser(), door.browser()
     answers = await asyncio.gather(first.joins(link), second.joins(link))
     assert sorted(answer.status_code for answer in answers) == [200, 403]
@@ -263,8 +263,8 @@ async def test_nothing_hidden_is_in_any_message_that_others_than_the_game_master
 async def test_a_table_is_served_over_https_and_its_cookies_are_for_https_alone(tmp_path: Path) -> None:
     table = TwinTable()
     tls = self_signed(tmp_path / "tls", [])
-    links = links_of(table.campaign, tmp_path)
-    entrance = Entrance(InvitedOnly(table.campaign, links.register), is_secure=True)
+    links = Links(table.campaign, tmp_path)
+    entrance = Entrance(links, is_secure=True)
     trusted = create_default_context(cafile=str(tls.certificate))
     async with served(table, entrance=entrance, tls=tls) as url:
         async with httpx.AsyncClient(base_url=url, verify=trusted, headers={"Origin": url}) as http:

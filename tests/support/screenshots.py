@@ -29,7 +29,7 @@ from tests.support.browser import a_browser
 from tests.support.builders import an_utterance
 from tests.support.command_line import CAMPAIGN_FILE, DEBT, SALTMERE, two_evenings
 from tests.support.postgres import TestServer, a_directory, a_test_server
-from tests.support.web_door import NOW, Door, a_door
+from tests.support.web_door import Door, a_door
 from tests.support.web_table import TwinTable
 
 DESK = (
@@ -103,7 +103,7 @@ async def _all(browser: Browser, door: Door, how: tuple[str, str], options: argp
             lambda line, told=problems: told.append(f"console: {line.text}") if line.type == "error" else None,
         )
         player = Grant(Role.PLAYER, door.table.campaign.players[0].id)
-        await page.goto(door.links.dm_link(now_s=NOW) if who == "dm" else door.links.link(player))
+        await page.goto(door.links.dm_link() if who == "dm" else door.links.link(player))
         await page.wait_for_url(re.compile(r"/(desk)?$"))
         for path in paths:
             if options.only in path:

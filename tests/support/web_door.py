@@ -12,7 +12,7 @@ from websockets.asyncio.client import ClientConnection, connect
 
 from glyphoxa.app.desk import DeskSource
 from glyphoxa.web.access.consent import ConsentRegister
-from glyphoxa.web.access.links import Entrance, InvitedOnly, Links, links_of
+from glyphoxa.web.access.links import Entrance, Links
 from glyphoxa.web.access.records import AuditKind
 from glyphoxa.web.access.roles import Grant, Role
 from glyphoxa.web.own_lines import OwnLinesOfTable
@@ -42,7 +42,7 @@ class Door:
         """A browser that has opened this link; None: none."""
         visitor = self.browser()
         if grant is not None:
-            link = self.links.dm_link(now_s=NOW) if grant.role is Role.DM else self.links.link(grant)
+            link = self.links.dm_link() if grant.role is Role.DM else self.links.link(grant)
             assert (await visitor.joins(link)).status_code == 200
         return visitor
 
@@ -77,19 +77,17 @@ async def a_door(
     remembered: OwnLinesOfTable | None = None,
 ) -> AsyncIterator[Door]:
     table = table or TwinTable()
-    links = links_of(table.campaign, directory)
+    links = Links(table.campaign, directory, now_s=lambda: NOW)
     recorded: list[tuple[AuditKind, str]] = []
 
     def record(kind: AuditKind, *, who: str = "", what: str = "", address: str = "") -> None:
         recorded.append((kind, who))
 
-    authenticator = InvitedOnly(table.campaign, links.register, now_s=lambda: NOW)
     async with served(
         table,
-        entrance=Entrance(authenticator, record=record, consents=consents),
+        entrance=Entrance(links, record=record, consents=consents),
         pulse=pulse,
         desk=desk,
-        links=links,
         remembered=remembered,
     ) as url:
         links.served_at(f"{url}/")

@@ -51,7 +51,7 @@ from glyphoxa.npc.peers import Peers
 from glyphoxa.npc.session import TableSession
 from glyphoxa.npc.table import INPUT_RATE_HZ, OUTPUT_RATE_HZ, AudioSink, Table
 from glyphoxa.npc.table_state import TypedLines
-from glyphoxa.web.access.links import Entrance, Links
+from glyphoxa.web.access.links import Entrance
 from glyphoxa.web.app import add_calendar, create_app
 from glyphoxa.web.desk.frame import DeskFrame
 from glyphoxa.web.desk.live import add_desk
@@ -329,7 +329,6 @@ async def served(
     entrance: Entrance | None = None,
     tls: Tls | None = None,
     desk: DeskSource | None = None,
-    links: Links | None = None,
     trusted_proxies: tuple[str, ...] = (),
     remembered: OwnLinesOfTable | None = None,
 ) -> AsyncIterator[str]:
@@ -351,7 +350,7 @@ async def served(
         remembered=remembered,
     )
     if isinstance(table, TwinTable | TableSession):
-        add_desk(page, DeskFrame(table, desk, entrance or Entrance(), links))
+        add_desk(page, DeskFrame(table, desk, entrance or Entrance()))
     feed = None if desk is None else CalendarFeed(desk.store, desk.campaign)
     add_calendar(page, feed, entrance or Entrance())
     server = Server(page, tls=tls, trusted_proxies=trusted_proxies)

@@ -7,7 +7,6 @@ import asyncio
 import os
 import signal
 import sys
-import time
 from contextlib import suppress
 
 from glyphoxa.cli.scope import CAMPAIGN, declared_in, file_named, opened_store, settings_with_memory, stored_campaign
@@ -19,7 +18,7 @@ from glyphoxa.domain.ids import CampaignId, PlayerId
 from glyphoxa.observability import log
 from glyphoxa.plugins.discord.settings import DiscordSettings
 from glyphoxa.providers.extras import need
-from glyphoxa.web.access.links import Links, links_of
+from glyphoxa.web.access.links import Links
 from glyphoxa.web.access.records import AuditKind, AuditLog, audit_path
 from glyphoxa.web.access.roles import Grant, Role
 
@@ -46,7 +45,7 @@ async def _serve(options: argparse.Namespace) -> int:
     async with opened_store(settings) as store:
         campaign = await store.campaigns.get(await stored_campaign(store, options.campaign, settings))
         _check_players(chosen, campaign)
-        links = links_of(campaign, settings.data_directory)
+        links = Links(campaign, settings.data_directory)
         audit = AuditLog(audit_path(settings.data_directory, campaign.id))
         services = Services(
             DeskSource(store, await _with_file(settings, options.campaign, campaign.id), campaign.id),
@@ -89,6 +88,6 @@ def _link(links: Links, audit: AuditLog, player: PlayerId | None) -> str:
     if not links.url:
         raise InvalidInput("there are no links yet: open a table with `glyphoxa serve`, without --open")
     grant = Grant(Role.DM) if player is None else Grant(Role.PLAYER, player)
-    link = links.dm_link(now_s=int(time.time())) if player is None else links.link(grant)
+    link = links.dm_link() if player is None else links.link(grant)
     audit.record(AuditKind.INVITED, who=grant.key, what="in Discord")
     return link

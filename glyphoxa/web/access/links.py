@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
-import os
 import secrets
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -29,9 +28,9 @@ from glyphoxa.config.recipients import HERE
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.files import PRIVATE, replace_file
-from glyphoxa.domain.ids import CampaignId, PlayerId
+from glyphoxa.domain.ids import PlayerId
 from glyphoxa.web.access.consent import ConsentRegister
-from glyphoxa.web.access.records import AuditKind, links_path, private_directory
+from glyphoxa.web.access.records import AuditKind, links_path, open_private, private_directory
 from glyphoxa.web.access.roles import EVERYTHING, Grant, Grants, Refusal, Role
 from glyphoxa.web.ice import IceServer
 
@@ -171,18 +170,37 @@ def _digest(code: str) -> str:
     return hashlib.sha256(code.encode()).hexdigest()
 
 
+@dataclass(frozen=True, slots=True)
+class Cookie:
+    """A cookie; browsers delete it after `max_age_s` seconds."""
+
+    name: str
+    value: str
+    max_age_s: int = COOKIE_VALID_S
+
+
 T = TypeVar("T")
 
 
-class InvitationRegister:
-    """The invitations of one campaign.
+class Links:
+    """The links of one campaign's users, and the cookies that browsers get for them.
+
+    The file is `access/CAMPAIGN.json` in the data directory, readable by this user only.
 
     Args:
-        data_dir: The user's data directory. The file in it is `access/CAMPAIGN.json`, readable by this user only.
+        data_dir: The user's data directory.
+        now_s: The time in seconds (Unix).
+
+    Attributes:
+        players: Names by id.
     """
 
-    def __init__(self, data_dir: Path, campaign: CampaignId) -> None:
-        self._path = links_path(data_dir, campaign)
+    def __init__(self, campaign: Campaign, data_dir: Path, *, now_s: Callable[[], float] = time.time) -> None:
+        self.players = {player.id: player.name for player in campaign.players}
+        self._path = links_path(data_dir, campaign.id)
+        self._now_s = now_s
+        # Cookies ignore ports, so the tables of one machine need different names.
+        self._prefix = f"glyphoxa_{sha256(campaign.id.encode()).hexdigest()[:12]}_"
         self._cached: tuple[tuple[int, int] | None, Invitations] | None = None
         self._reported: tuple[object, ...] = ()
 
@@ -221,7 +239,10 @@ class InvitationRegister:
         with self._locked():
             before = Invitations(key=secrets.token_bytes(KEY_BYTES)) if self._stamp() is None else self._read()
             after, returned = change(before)
-            self._write(after)
+            try:
+                replace_file(self._path, after.model_dump_json().encode(), mode=PRIVATE)
+            except OSError as error:
+                raise InvalidInput(f"{self._path}: {error.strerror}") from error
         return returned
 
     def _stamp(self) -> tuple[int, int] | None:
@@ -243,50 +264,30 @@ class InvitationRegister:
                 f"{self._path} does not contain invitations; delete it, and all links are created again"
             ) from error
 
-    def _write(self, invitations: Invitations) -> None:
-        try:
-            replace_file(self._path, invitations.model_dump_json().encode(), mode=PRIVATE)
-        except OSError as error:
-            raise InvalidInput(f"{self._path}: {error.strerror}") from error
-
     @contextmanager
     def _locked(self) -> Iterator[None]:
         folder = self._path.parent
         try:
             private_directory(folder)
-            lock = os.open(self._path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            lock = open_private(self._path.with_suffix(".lock"), "a")
         except OSError as error:
             raise InvalidInput(f"{folder}: {error.strerror}") from error
-        try:
+        with lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
-        finally:
-            os.close(lock)
-
-
-@dataclass(frozen=True, slots=True)
-class Links:
-    """The links of a campaign's users.
-
-    Attributes:
-        players: Names by id.
-    """
-
-    register: InvitationRegister
-    players: Mapping[PlayerId, str]
 
     def served_at(self, url: str) -> None:
         """Set the address of all links, with a trailing slash."""
         if self.url != url:
-            self.register.change(lambda now: (now.model_copy(update={"url": url}), None))
+            self.change(lambda now: (now.model_copy(update={"url": url}), None))
 
     @property
     def url(self) -> str:
         """Return the address of all links; empty if the table was never served."""
-        return self.register.current().url
+        return self.current().url
 
     @property
-    def grants(self) -> list[Grant]:
+    def lasting(self) -> list[Grant]:
         """Return the grants of those who get a lasting link: each player, then spectators."""
         return [*(Grant(Role.PLAYER, player) for player in self.players), Grant(Role.SPECTATOR)]
 
@@ -298,22 +299,22 @@ class Links:
             return _LOCAL_ONLY
         return _NO_MICROPHONE if where.scheme == "http" else ""
 
-    def dm_link(self, *, now_s: int) -> str:
+    def dm_link(self) -> str:
         """Return a new link for the game master, valid once."""
-        code = secrets.token_hex(16)
-        return self._link(self.register.change(lambda now: now.with_dm_code(code, now_s=now_s)))
+        code, now_s = secrets.token_hex(16), int(self._now_s())
+        return self._link(self.change(lambda now: now.with_dm_code(code, now_s=now_s)))
 
     def link(self, grant: Grant) -> str:
         """Return the link of a player or a spectator: the same as before, unless it was revoked."""
-        return self._link(self.register.current().token(grant))
+        return self._link(self.current().token(grant))
 
     def calendar(self, grant: Grant) -> str:
         """Return the address of a user's calendar of sessions."""
-        return f"{self.url}calendar.ics?token={self.register.current().calendar_token(grant)}"
+        return f"{self.url}calendar.ics?token={self.current().calendar_token(grant)}"
 
     def revoke(self, grant: Grant) -> None:
         """Revoke existing links and disconnect their users."""
-        self.register.change(lambda now: (now.revoked(grant), None))
+        self.change(lambda now: (now.revoked(grant), None))
 
     def grant_named(self, who: str) -> Grant:
         """
@@ -328,84 +329,40 @@ class Links:
             raise NotFound(f"no player {who!r} in this campaign: {did_you_mean(who, valid)}")
         return Grant(Role.PLAYER, player)
 
-    def _link(self, token: str) -> str:
-        return f"{self.url}join#{token}"
-
-
-def links_of(campaign: Campaign, data_dir: Path) -> Links:
-    register = InvitationRegister(data_dir, campaign.id)
-    return Links(register, {player.id: player.name for player in campaign.players})
-
-
-@dataclass(frozen=True, slots=True)
-class Cookie:
-    """A cookie; browsers delete it after `max_age_s` seconds."""
-
-    name: str
-    value: str
-    max_age_s: int = COOKIE_VALID_S
-
-
-class OpenAccess:
-    """Grants everything to everybody who can reach the table. For trying it alone."""
-
     def grants(self, cookies: Mapping[str, str]) -> Grants:
         """Return what a browser with these cookies may do now."""
-        return EVERYTHING
-
-    def redeem(self, token: str) -> tuple[Grant, Cookie]:
-        """Return what a link grants, and the cookie for it. Raises: BadInvitation: Such a table has no links."""
-        raise BadInvitation
-
-    def calendar_reader(self, token: str) -> Grant:
-        """Return whose calendar address has this token."""
-        return Grant(Role.DM)
-
-
-class InvitedOnly:
-    """Admits users with a valid link; otherwise as `OpenAccess`. Raises BadInvitation for a link that is not valid.
-
-    Args:
-        now_s: The time in seconds (Unix).
-    """
-
-    def __init__(
-        self, campaign: Campaign, register: InvitationRegister, *, now_s: Callable[[], float] = time.time
-    ) -> None:
-        self._register = register
-        self._now_s = now_s
-        self._players = frozenset(player.id for player in campaign.players)
-        # Cookies ignore ports, so the tables of one machine need different names.
-        self._prefix = f"glyphoxa_{sha256(campaign.id.encode()).hexdigest()[:12]}_"
-
-    def grants(self, cookies: Mapping[str, str]) -> Grants:
-        invitations = self._register.current()
+        invitations = self.current()
         now_s = int(self._now_s())
         own = (value for name, value in cookies.items() if name.startswith(self._prefix))
         found = (invitations.grant_of(value, now_s=now_s) for value in own)
         return Grants(frozenset(grant for grant in found if grant is not None and self._is_known(grant)))
 
     def redeem(self, token: str) -> tuple[Grant, Cookie]:
+        """Return what a link grants, and the cookie for it. Raises: BadInvitation: The link is not valid."""
         now_s = int(self._now_s())
         # Only the DM's link writes the file; repeated attempts with others cause no disk writes.
-        invitations = self._register.current()
+        invitations = self.current()
         after, grant = invitations.redeemed(token, now_s=now_s)
         if not self._is_known(grant):
             raise BadInvitation
         if after is not invitations:
-            grant = self._register.change(lambda current: current.redeemed(token, now_s=now_s))
+            grant = self.change(lambda current: current.redeemed(token, now_s=now_s))
         name = sha256(grant.key.encode()).hexdigest()[:12]
         return grant, Cookie(f"{self._prefix}{name}", invitations.cookie(grant, now_s=now_s))
 
     def calendar_reader(self, token: str) -> Grant:
-        grant = self._register.current().calendar_reader(token)
+        """Return whose calendar address has this token. Raises: BadInvitation: It is forged or revoked."""
+        grant = self.current().calendar_reader(token)
         if not self._is_known(grant):
             raise BadInvitation
         return grant
 
     def _is_known(self, grant: Grant) -> bool:
         """Return whether the campaign still has the player."""
-        return grant.player is None or grant.player in self._players
+        return grant.player is None or grant.player in self.players
+
+    def _link(self, token: str) -> str:
+        return f"{self.url}join#{token}"
 
 
 class Record(Protocol):
@@ -422,16 +379,20 @@ class Entrance:
     """Access to a table, and its audit log.
 
     Attributes:
-        authenticator: The default admits everybody as the game master.
+        links: None: everybody who can reach the table is its game master. For trying it alone.
         allowed_hosts: DNS names of the page, besides localhost and IP addresses.
         consents: Consents to be heard; None at a table that stores and sends nothing, and so asks for none.
         ice_servers: STUN and TURN servers.
         is_secure: Pages use https, so their cookies are sent over https only.
     """
 
-    authenticator: OpenAccess | InvitedOnly = field(default_factory=OpenAccess)
+    links: Links | None = None
     allowed_hosts: Collection[str] = ()
     is_secure: bool = False
     ice_servers: tuple[IceServer, ...] = ()
     record: Record = _record_nothing
     consents: ConsentRegister | None = None
+
+    def grants(self, cookies: Mapping[str, str]) -> Grants:
+        """Return what a browser with these cookies may do now."""
+        return EVERYTHING if self.links is None else self.links.grants(cookies)

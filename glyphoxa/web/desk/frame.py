@@ -115,14 +115,12 @@ class DeskFrame:
     Args:
         table: The open table.
         source: None without long-term memory: then only the live page works.
-        links: None if no link is required.
     """
 
-    def __init__(self, table: Table, source: DeskSource | None, entrance: Entrance, links: Links | None) -> None:
+    def __init__(self, table: Table, source: DeskSource | None, entrance: Entrance) -> None:
         self.table = table
         self.entrance = entrance
         self._source = source
-        self.known_links = links
         self.source_reader = SourceReader()
         self._templates = Environment(
             loader=PackageLoader("glyphoxa.web.desk"),
@@ -150,7 +148,7 @@ class DeskFrame:
 
         async def answer(request: Request) -> Response:
             try:
-                self.entrance.authenticator.grants(request.cookies).need(Action.DIRECT)
+                self.entrance.grants(request.cookies).need(Action.DIRECT)
                 async with asyncio.timeout(None if may_last else WITHIN_S):
                     return await page(self, request)
             except TimeoutError:
@@ -176,9 +174,9 @@ class DeskFrame:
 
     def links(self) -> Links:
         """Raises: InvalidInput: There are none."""
-        if self.known_links is None:
+        if self.entrance.links is None:
             raise InvalidInput("this table is open to everybody on this machine: it has no links")
-        return self.known_links
+        return self.entrance.links
 
     async def desk(self) -> Desk:
         """Open the desk in the current state. Raises: InvalidInput: There is no memory. Unavailable: It is away."""

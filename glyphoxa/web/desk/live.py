@@ -58,7 +58,7 @@ async def live(frame: DeskFrame, _: Request) -> Shown:
 @PAGES.get("/desk/table", "table")
 async def table(frame: DeskFrame, _: Request) -> Shown:
     source = frame.memory()
-    url = None if frame.known_links is None else frame.known_links.url
+    url = None if frame.entrance.links is None else frame.entrance.links.url
     return await table_page(source, await source.open(), frame.table, url)
 
 
@@ -78,7 +78,7 @@ async def links(frame: DeskFrame, _: Request) -> Shown:
     names = {player.id: player.name for player in frame.table.campaign.players}
     register = frame.entrance.consents
     agreed = [] if register is None else [each for each in register.current() if each.player in names]
-    return {"links": frame.known_links, "register": register, "consents": agreed, "names": names}
+    return {"links": frame.entrance.links, "register": register, "consents": agreed, "names": names}
 
 
 @PAGES.get("/desk/links/{who}/qr.svg")

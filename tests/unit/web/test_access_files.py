@@ -6,19 +6,21 @@ import os
 import stat
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from glyphoxa.domain.campaign import Player
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, PlayerId
-from glyphoxa.web.access.links import BadInvitation, InvitationRegister, Links
+from glyphoxa.web.access.links import BadInvitation, Links
 from glyphoxa.web.access.records import AuditKind, AuditLog, read_audit
 from glyphoxa.web.access.roles import Grant, Role
 from glyphoxa.web.serving import GOOD_FOR, fingerprint, given, self_signed
+from tests.support.builders import a_campaign
 
-CAMPAIGN = CampaignId("thornwick")
 MIRA = Grant(Role.PLAYER, PlayerId("mira"))
 NOW = 1_800_000_000
 
@@ -30,12 +32,16 @@ def open_umask() -> Iterator[None]:
     os.umask(before)
 
 
+def links_in(directory: Path, campaign: str = "thornwick") -> Links:
+    return Links(replace(a_campaign(), id=CampaignId(campaign), players=(Player(PlayerId("mira"), "Mira"),)), directory)
+
+
 def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
 def test_another_process_sees_the_same_links(tmp_path: Path) -> None:
-    server, command_line = (InvitationRegister(tmp_path, CAMPAIGN) for _ in range(2))
+    server, command_line = (links_in(tmp_path) for _ in range(2))
     token = server.current().token(MIRA)
     assert command_line.current().token(MIRA) == token
     command_line.change(lambda now: (now.revoked(MIRA), None))
@@ -44,13 +50,13 @@ def test_another_process_sees_the_same_links(tmp_path: Path) -> None:
 
 
 def test_two_campaigns_have_keys_of_their_own(tmp_path: Path) -> None:
-    one, other = (InvitationRegister(tmp_path, CampaignId(name)).current() for name in ("one", "other"))
+    one, other = (links_in(tmp_path, name).current() for name in ("one", "other"))
     assert one.key != other.key
 
 
 @pytest.mark.usefixtures("open_umask")
 def test_only_this_user_reads_them(tmp_path: Path) -> None:
-    InvitationRegister(tmp_path, CAMPAIGN).current()
+    links_in(tmp_path).current()
     (folder,) = tmp_path.iterdir()
     assert mode(folder) == 0o700
     assert {mode(file) for file in folder.iterdir()} == {0o600}
@@ -60,25 +66,25 @@ def test_changes_made_at_once_are_all_there(tmp_path: Path) -> None:
     grants = [Grant(Role.PLAYER, PlayerId(f"p{n}")) for n in range(20)]
 
     def revoke(grant: Grant) -> None:
-        InvitationRegister(tmp_path, CAMPAIGN).change(lambda now: (now.revoked(grant), None))
+        links_in(tmp_path).change(lambda now: (now.revoked(grant), None))
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(revoke, grants))
-    assert InvitationRegister(tmp_path, CAMPAIGN).current().numbers == {grant.key: 1 for grant in grants}
+    assert links_in(tmp_path).current().numbers == {grant.key: 1 for grant in grants}
 
 
 @pytest.mark.parametrize("content", ["", "{}", "[1]", '{"key": "xyz", "numbers": {}, "codes": {}, "url": ""}'])
 def test_a_file_that_holds_no_invitations_is_named(tmp_path: Path, content: str) -> None:
-    register = InvitationRegister(tmp_path, CAMPAIGN)
+    register = links_in(tmp_path)
     register.current()
     (file,) = tmp_path.glob("access/*.json")
     file.write_text(content)
     with pytest.raises(InvalidInput, match=f"{file.name} does not contain invitations"):
-        InvitationRegister(tmp_path, CAMPAIGN).current()
+        links_in(tmp_path).current()
 
 
 def test_damaged_or_lost_links_file_disconnects_nobody(tmp_path: Path) -> None:
-    register = InvitationRegister(tmp_path, CAMPAIGN)
+    register = links_in(tmp_path)
     cookie = register.current().cookie(MIRA, now_s=NOW)
     (file,) = tmp_path.glob("access/*.json")
     whole = file.read_text()
@@ -87,22 +93,22 @@ def test_damaged_or_lost_links_file_disconnects_nobody(tmp_path: Path) -> None:
     file.unlink()
     assert register.current().grant_of(cookie, now_s=NOW) == MIRA
     file.write_text(whole)
-    InvitationRegister(tmp_path, CAMPAIGN).change(lambda now: (now.revoked(MIRA), None))
+    links_in(tmp_path).change(lambda now: (now.revoked(MIRA), None))
     assert register.current().grant_of(cookie, now_s=NOW) is None
 
 
 def test_links_lead_where_the_table_was_opened_last(tmp_path: Path) -> None:
-    links = Links(InvitationRegister(tmp_path, CAMPAIGN), {PlayerId("mira"): "Mira"})
+    links = links_in(tmp_path)
     links.served_at("https://table.example/")
     link = links.link(MIRA)
     assert link.startswith("https://table.example/join#")
-    assert links.dm_link(now_s=NOW) != links.dm_link(now_s=NOW)
+    assert links.dm_link() != links.dm_link()
     links.revoke(MIRA)
     assert links.link(MIRA) != link
 
 
 def test_a_player_who_is_not_in_the_campaign_gets_no_link(tmp_path: Path) -> None:
-    links = Links(InvitationRegister(tmp_path, CAMPAIGN), {PlayerId("mira"): "Mira"})
+    links = links_in(tmp_path)
     assert [links.grant_named(who) for who in ("mira", "dm")] == [MIRA, Grant(Role.DM)]
     with pytest.raises(InvalidInput, match="did you mean 'mira'"):
         links.grant_named("mirra")
