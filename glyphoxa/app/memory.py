@@ -116,7 +116,6 @@ class TableMemory:
             Spool(spool, alarm=self._on_spool),
             log,
             tell=tell,
-            now_ms=now_ms,
             listener=self._on_journal,
         )
 

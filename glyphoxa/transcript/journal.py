@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent import futures
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -20,6 +20,7 @@ from typing import TypeVar
 
 from loguru import logger
 
+from glyphoxa.actors.clock import now_ms
 from glyphoxa.actors.supervisor import Mailbox
 from glyphoxa.domain.errors import GlyphoxaError, Unavailable
 from glyphoxa.domain.events import Degraded, SceneChanged, TableEvent, Trouble, UtteranceKept
@@ -32,6 +33,7 @@ from glyphoxa.transcript.sessions import LastSession, LastSessions
 from glyphoxa.transcript.spool import Spool
 
 _MOST = 500
+_RETRY_S = 1.0
 
 
 class RecentTalk:
@@ -104,9 +106,7 @@ class Journal:
         spool: Owned by the journal, which uses it from one thread and closes it in `close`.
         log: None without long-term memory: utterances then stay in the spool, whose segments are compressed.
         tell: Called for each posted utterance once it is on disk, and once for each that cannot be written.
-        now_ms: Unix epoch.
         listener: See `Delivery`.
-        pause: Awaited between attempts to store an utterance.
         thread: Runs calls of the spool, one at a time.
 
     Attributes:
@@ -114,22 +114,18 @@ class Journal:
         delivery: Sends what is stored to the log.
     """
 
-    def __init__(  # noqa: PLR0913 - parts that have nothing to do with each other, given once
+    def __init__(
         self,
         spool: Spool,
         log: TranscriptLog | None,
         *,
         tell: Callable[[TableEvent], None] = lambda _: None,
-        now_ms: Callable[[], int] = lambda: 0,
         listener: Callable[[str], None] = logger.warning,
-        pause: Callable[[], Awaitable[None]] = lambda: asyncio.sleep(1.0),
         thread: Executor | None = None,
     ) -> None:
         self.recent = RecentTalk()
         self._spool = spool
         self._tell = tell
-        self._now_ms = now_ms
-        self._pause = pause
         self._thread = thread or ThreadPoolExecutor(max_workers=1, thread_name_prefix="spool")
         self.delivery = Delivery(spool, log, in_thread=self._in_thread, listener=listener)
         self._mailbox: Mailbox[_Entry] = Mailbox("journal", capacity=100_000)
@@ -177,9 +173,9 @@ class Journal:
             except GlyphoxaError as error:
                 if not has_told:
                     what = f"an utterance cannot be stored: {error}"
-                    self._tell(Degraded(what, self._now_ms(), Trouble.UNWRITTEN))
+                    self._tell(Degraded(what, now_ms(), Trouble.UNWRITTEN))
                     has_told = True
-                await self._pause()
+                await asyncio.sleep(_RETRY_S)
             else:
                 self._tell(UtteranceKept(utterance))
                 return

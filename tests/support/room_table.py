@@ -57,14 +57,11 @@ class TableOfTwins:
         self.events: list[TableEvent] = []
         self.mouths: dict[NpcId, list[MouthTwin]] = {npc: [] for npc in NAMES}
         self.spool = SpoolTwin()
-        self.pauses = 0
         campaign = a_campaign()
         self.journal = Journal(
             self.spool,  # type: ignore[arg-type]
             log,
             tell=self.events.append,
-            now_ms=self.clock,
-            pause=self._pause,
             thread=AtOnce(),
         )
         topics = SafetyTopics(safety)
@@ -91,10 +88,6 @@ class TableOfTwins:
 
     def clock(self) -> int:
         return self.now_ms
-
-    async def _pause(self) -> None:
-        self.pauses += 1
-        await asyncio.sleep(0)
 
     async def _open_mouth(self, npc: Npc, listener: Listener) -> MouthTwin:
         self.mouths[npc.id].append(MouthTwin(npc, listener, self.clock))

@@ -347,17 +347,26 @@ async def test_player_who_leaves_is_not_shown_as_speaking(table: TableOfTwins) -
     assert isinstance(table.events[-1], NothingSaid)
 
 
-async def test_full_disk_loses_no_utterance_and_the_table_continues(table: TableOfTwins) -> None:
-    table.spool.is_full = True
-    await table.says(TAMSIN, "Grimjaw, remember this.")
-    assert table.mouth(SMITH).is_heard
-    assert table.pauses > 0
-    assert sum(isinstance(event, Degraded) for event in table.events) == 1
-    table.spool.is_full = False
-    table.mouth(SMITH).end()
-    await table.settle()
-    assert [u.text for u in table.spool.utterances.values()] == ["Grimjaw, remember this.", "Aye."]
-    assert sum(isinstance(event, UtteranceKept) for event in table.events) == 2
+def test_full_disk_loses_no_utterance_and_the_table_continues() -> None:
+    async def evening() -> None:
+        table = TableOfTwins()
+        async with closing(table.supervisor):
+            table.start()
+            await table.settle()
+            await table.move(MARKET)
+            table.spool.is_full = True
+            await table.says(TAMSIN, "Grimjaw, remember this.")
+            assert table.mouth(SMITH).is_heard
+            await asyncio.sleep(3)
+            assert sum(isinstance(event, Degraded) for event in table.events) == 1
+            table.spool.is_full = False
+            table.mouth(SMITH).end()
+            await asyncio.sleep(1)
+            await table.settle()
+            assert [u.text for u in table.spool.utterances.values()] == ["Grimjaw, remember this.", "Aye."]
+            assert sum(isinstance(event, UtteranceKept) for event in table.events) == 2
+
+    run_in_virtual_time(evening())
 
 
 async def test_stored_utterance_has_the_recognisers_word_data(table: TableOfTwins) -> None:
