@@ -4,21 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Final, Literal
 
 from glyphoxa.adapters.postgres.chronicle_log import PostgresChronicleLog
 from glyphoxa.adapters.postgres.server.offload import offload
 from glyphoxa.adapters.postgres.store import Store
+from glyphoxa.adapters.postgres.world.inspection import PostgresInspection, SessionTalk
 from glyphoxa.chronicle.ports import said_in
 from glyphoxa.chronicle.rules_extractor import names_of
 from glyphoxa.chronicle.summaries import LineSelection, heard_by
 from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance
 from glyphoxa.dm.player_safe import PlayersView
+from glyphoxa.dm.vault import PlayedSession
+from glyphoxa.domain.calendar import CampaignTimes
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.defaults import SUMMARY_TOKENS
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId
 from glyphoxa.judgement.safety import topics_of
 from glyphoxa.names.gazetteer import Gazetteer
+from glyphoxa.recall.table_calendar import zone_of_campaign
 
 ROWS_A_NAME: Final = 40
 """Rows that are read in the time in which one name is indexed."""
@@ -89,3 +94,21 @@ async def recap_of(
     """
     recaps = await SessionRecaps.of(store, campaign)
     return await recaps.told(await recaps.said(session), audience, tokens=tokens)
+
+
+async def played_sessions(
+    inspection: PostgresInspection, campaign: CampaignId, times: CampaignTimes
+) -> list[PlayedSession]:
+    """Return the sessions in which something was said, without recaps. Times are in the campaign's zone, or in UTC."""
+    found = await inspection.entries_per_session(campaign)
+    return [_played(number, talk, times) for number, talk in enumerate(found, start=1) if talk.n_entries]
+
+
+def _played(number: int, talk: SessionTalk, times: CampaignTimes) -> PlayedSession:
+    zone, span = zone_of_campaign(times.time_zone) or UTC, times.sessions.get(talk.id)
+    days = "" if span is None else times.in_words(span.first, span.last)
+    began, ended = (
+        datetime.fromtimestamp(at_ms / 1_000, UTC).astimezone(zone)
+        for at_ms in (talk.started_ms, talk.last_at_ms or talk.started_ms)
+    )
+    return PlayedSession(talk.id, number, began, ended, days)

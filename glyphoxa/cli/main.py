@@ -15,7 +15,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from glyphoxa.plugin import Command, Installed, claims
+from glyphoxa.plugin import Command, Installed, claims, plugins
 
 if TYPE_CHECKING:
     import argparse
@@ -122,6 +122,9 @@ def parser(verb: str | None = None) -> argparse.ArgumentParser:
     for name, (plugin, command) in known.items():
         if verb in (name, None):
             declared = pkgutil.resolve_name(command.verb) if plugin is None else plugin.load(command.verb)
+            for one in plugins():
+                if name in one.plugin.actions:
+                    one.load(one.plugin.actions[name])  # declares them
             declared.add_to(verbs, name, command.text, example=f"glyphoxa {command.example}")
         else:
             verbs.add_parser(name)

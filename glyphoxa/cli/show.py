@@ -405,9 +405,8 @@ _SUMMED_UP = Verb(run_in_scope, common=CAMPAIGN, of=VERB)
     argument("-o", dest="file", type=Path, metavar="FILE", help="write it to this file; it must not exist"),
 )
 async def _recap(scope: Scope, options: argparse.Namespace) -> int:
-    from glyphoxa.app.recaps import Audience, recap_of
+    from glyphoxa.app.recaps import Audience, played_sessions, recap_of
     from glyphoxa.dm.vault import session_note
-    from glyphoxa.exports import played_sessions
 
     audience: Audience = "dm" if options.dm else "players"
     if options.viewer is not None:

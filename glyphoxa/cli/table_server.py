@@ -29,15 +29,13 @@ from glyphoxa.config.settings import Settings
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.events import SessionEnds
-from glyphoxa.exports import CalendarFeed
 from glyphoxa.npc.peers import Peers
 from glyphoxa.npc.table import Table
-from glyphoxa.plugin import parts
 from glyphoxa.web.access.consent import CONSENT_LANGUAGES, ConsentRegister, consent_text
 from glyphoxa.web.access.links import Entrance, Links
 from glyphoxa.web.access.records import AuditKind, AuditLog, audit_path, consents_path
-from glyphoxa.web.app import add_calendar, create_app
-from glyphoxa.web.desk.frame import AddPages, DeskFrame, ServedTable
+from glyphoxa.web.app import create_app
+from glyphoxa.web.desk.frame import DeskFrame, ServedTable, add_pages
 from glyphoxa.web.desk.live import add_desk
 from glyphoxa.web.ice import IceServer, servers_of
 from glyphoxa.web.own_lines import OwnLinesOfTable
@@ -105,8 +103,6 @@ class TableServer:
                 desk = None if opened.store is None else DeskSource(opened.store, self.settings, table.campaign.id)
                 frame = DeskFrame(table, desk, entrance)
                 add_desk(page, frame)
-                feed = None if opened.store is None else CalendarFeed(opened.store, table.campaign.id)
-                add_calendar(page, feed, entrance)
                 server = Server(page, tls=self.address.tls, trusted_proxies=self.settings.server.trusted_proxies)
                 stopping = asyncio.Event()
                 ending.act = stopping.set
@@ -116,9 +112,7 @@ class TableServer:
                 for line in invitations:
                     say(line)
                 async with ClosingStack() as stack:
-                    adding: list[AddPages] = parts("pages")
-                    for add_pages in adding:
-                        add_pages(ServedTable(page, frame, self.settings, opened.observers, stack))
+                    add_pages(ServedTable(page, frame, self.settings, opened.store, opened.observers, stack))
                     say(f"the game master's desk is at {self.address.here}desk")
                     say(f"{table.campaign.name} is open at {self.address.here}   (Ctrl-C closes the table)")
                     stopped = asyncio.create_task(stopping.wait())

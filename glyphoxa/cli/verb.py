@@ -105,7 +105,10 @@ class Verb(Generic[A]):
 
         def declare(act: A) -> A:
             told = {"help": text, "description": text, **parser}
-            self._actions[name or act.__name__.strip("_")] = _Act(self._call, act, (*self._common, *arguments), told)
+            called = name or act.__name__.strip("_")
+            if called in self._actions:
+                raise ValueError(f"there already is an action {called!r}")
+            self._actions[called] = _Act(self._call, act, (*self._common, *arguments), told)
             return act
 
         return declare

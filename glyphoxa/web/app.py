@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from fastapi import FastAPI, Request, WebSocket, WebSocketDisconnect
 from fastapi.responses import FileResponse, JSONResponse, Response
@@ -33,9 +33,6 @@ from glyphoxa.web.own_lines import OwnLinesOfTable, RememberBody, SeatBody
 from glyphoxa.web.page_socket import MAX_TEXT_LENGTH, PageSocket, Pulse, Rationed, SeatLimits
 from glyphoxa.web.requests import Guard, address_of, content_of, error_answer, on_error, problem_of
 from glyphoxa.web.seats import Deadlines, SeatClaim, Seats, TakenSeat
-
-if TYPE_CHECKING:
-    from glyphoxa.exports import CalendarFeed
 
 STATIC = Path(__file__).parent / "static"
 
@@ -483,25 +480,3 @@ async def _join_page() -> FileResponse:
 
 async def _page() -> FileResponse:
     return FileResponse(STATIC / "index.html", media_type="text/html; charset=utf-8")
-
-
-def add_calendar(app: FastAPI, feed: CalendarFeed | None, entrance: Entrance) -> None:
-    """Add the calendar of sessions; without a feed, there is no long-term memory.
-
-    Players' calendar programs have no cookies: the address carries a token.
-    """
-    limits: dict[Grant, SeatLimits] = {}
-
-    async def calendar(request: Request) -> Response:
-        try:
-            token, links = request.query_params.get("token", ""), entrance.links
-            reader = Grant(Role.DM) if links is None else links.calendar_reader(token)
-        except BadInvitation:
-            entrance.record(AuditKind.REFUSED, what="an invalid calendar address", address=address_of(request))
-            raise
-        limits.setdefault(reader, SeatLimits()).need_request("requests for the calendar")
-        if feed is None:
-            raise InvalidInput("this table has no long-term memory")
-        return Response(await feed.read(), media_type="text/calendar")
-
-    app.add_api_route("/calendar.ics", calendar, methods=["GET"])

@@ -17,7 +17,7 @@ from glyphoxa.domain.defaults import SUMMARY_TOKENS
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId
 from glyphoxa.domain.knowledge import HIDDEN, Claim
-from glyphoxa.exports import vault_of
+from glyphoxa.plugins.exports.formats import vault_of
 from glyphoxa.world.events import Cause
 from glyphoxa.world.fact_events import FactStated
 from tests.support.builders import an_utterance

@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 import pytest
 from fastapi.routing import APIRoute
 
+from glyphoxa.actors.deadline import ClosingStack
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.events import Degraded, MemoryChanged, TurnFinished
@@ -28,8 +29,8 @@ from glyphoxa.web.access.consent import ConsentRegister, consent_text
 from glyphoxa.web.access.links import Entrance, Links
 from glyphoxa.web.access.records import consents_path
 from glyphoxa.web.access.roles import Grant, Role
-from glyphoxa.web.app import add_calendar, create_app
-from glyphoxa.web.desk.frame import DeskFrame
+from glyphoxa.web.app import create_app
+from glyphoxa.web.desk.frame import DeskFrame, ServedTable, add_pages
 from glyphoxa.web.desk.live import add_desk
 from glyphoxa.world.entity_events import EntityAdded
 from glyphoxa.world.events import Cause
@@ -135,7 +136,7 @@ def _routes_of(evening: Evening, desk: DeskFrame) -> tuple[tuple[str, str], ...]
     """Return the routes of a server that nobody asks. Parameters of a path are filled with what players may know."""
     app = create_app(evening.table, connect=build(evening.table).connect, entrance=desk.entrance)
     add_desk(app, desk)
-    add_calendar(app, None, desk.entrance)
+    add_pages(ServedTable(app, desk, Settings(), None, (), ClosingStack()))
     found = [
         (method, re.sub(r"\{[^}]*\}", "grimjaw", route.path))
         for route in app.routes

@@ -137,3 +137,13 @@ def test_plugin_cannot_take_a_name_of_glyphoxas_own(tmp_path: Path) -> None:
     assert done.stderr == (
         "glyphoxa: Glyphoxa and plug-in 'gong' of gong 2.0 both have 'serve' in their commands: uninstall one of them\n"
     )
+
+
+def test_plugin_cannot_take_an_action_that_is_there(tmp_path: Path) -> None:
+    a_distribution(tmp_path, "gong", "PLUGIN = Plugin(actions={'campaign': 'gong_verb:OUT'})")
+    (tmp_path / "gong_verb.py").write_text(
+        "from glyphoxa.cli.campaign import VERB\nfrom glyphoxa.cli.verb import Verb, at_once\n"
+        "OUT = Verb(at_once, of=VERB)\n@OUT.action('strike', name='vault')\ndef _vault(_): ...\n"
+    )
+    why = "gong_verb:OUT: ValueError: there already is an action 'vault'; repair or uninstall it"
+    assert glyphoxa(tmp_path, "campaign").stderr == f"glyphoxa: plug-in 'gong' of gong 2.0 cannot be used: {why}\n"

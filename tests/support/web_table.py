@@ -17,7 +17,9 @@ from ssl import SSLContext, create_default_context
 import httpx
 import numpy as np
 
+from glyphoxa.actors.deadline import ClosingStack
 from glyphoxa.app.desk import DeskSource
+from glyphoxa.config.settings import Settings
 from glyphoxa.domain.campaign import Campaign, Entity, Npc, Player, Scene
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.events import (
@@ -45,15 +47,14 @@ from glyphoxa.domain.ids import (
     id_of_line,
 )
 from glyphoxa.domain.turn import AssembledPrompt, Outcome, Stage, TurnRecord
-from glyphoxa.exports import CalendarFeed
 from glyphoxa.npc.commands import Puppet, ShowControls, TableCommand
 from glyphoxa.npc.peers import Peers
 from glyphoxa.npc.session import TableSession
 from glyphoxa.npc.table import INPUT_RATE_HZ, OUTPUT_RATE_HZ, AudioSink, Table
 from glyphoxa.npc.table_state import TypedLines
 from glyphoxa.web.access.links import Entrance
-from glyphoxa.web.app import add_calendar, create_app
-from glyphoxa.web.desk.frame import DeskFrame
+from glyphoxa.web.app import create_app
+from glyphoxa.web.desk.frame import DeskFrame, ServedTable, add_pages
 from glyphoxa.web.desk.live import add_desk
 from glyphoxa.web.own_lines import OwnLinesOfTable
 from glyphoxa.web.page_socket import Pulse
@@ -349,10 +350,10 @@ async def served(
         pulse=pulse,
         remembered=remembered,
     )
+    frame = DeskFrame(table, desk, entrance or Entrance())
     if isinstance(table, TwinTable | TableSession):
-        add_desk(page, DeskFrame(table, desk, entrance or Entrance()))
-    feed = None if desk is None else CalendarFeed(desk.store, desk.campaign)
-    add_calendar(page, feed, entrance or Entrance())
+        add_desk(page, frame)
+    add_pages(ServedTable(page, frame, Settings(), None if desk is None else desk.store, (), ClosingStack()))
     server = Server(page, tls=tls, trusted_proxies=trusted_proxies)
     serving = asyncio.create_task(server.listen(listener))
     try:

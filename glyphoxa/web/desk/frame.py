@@ -14,6 +14,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from loguru import logger
 
 from glyphoxa.actors.deadline import ClosingStack
+from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.app.campaign_editor import MOST_CHARACTERS
 from glyphoxa.app.desk import Desk, DeskSource
 from glyphoxa.config.settings import Settings
@@ -25,6 +26,7 @@ from glyphoxa.imports.source_reader import SourceReader
 from glyphoxa.language.facts import moment
 from glyphoxa.npc.table import Table
 from glyphoxa.observability.timing import Observer
+from glyphoxa.plugin import parts
 from glyphoxa.web.access.links import Entrance, Links
 from glyphoxa.web.access.records import AuditKind
 from glyphoxa.web.access.roles import Action, Forbidden, NotInvited
@@ -212,6 +214,7 @@ class ServedTable:
     Attributes:
         app: The page's server.
         desk: Frame of the desk's pages.
+        store: None without long-term memory.
         observers: Those of all plug-ins.
         stack: Closed before the page's server stops.
     """
@@ -219,12 +222,20 @@ class ServedTable:
     app: FastAPI
     desk: DeskFrame
     settings: Settings
+    store: Store | None
     observers: Sequence[Observer]
     stack: ClosingStack
 
 
 AddPages = Callable[[ServedTable], object]
 """Adds the pages of a plug-in."""
+
+
+def add_pages(served: ServedTable) -> None:
+    """Add the pages of all plug-ins."""
+    adding: list[AddPages] = parts("pages")
+    for add in adding:
+        add(served)
 
 
 async def form_of(request: Request) -> dict[str, str]:

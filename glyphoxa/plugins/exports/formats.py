@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, timedelta
 from functools import partial
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
@@ -15,18 +15,16 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from glyphoxa.adapters.postgres.server.offload import offload
 from glyphoxa.adapters.postgres.store import Store
-from glyphoxa.adapters.postgres.world.inspection import PostgresInspection, SessionTalk
+from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
 from glyphoxa.app.desk import Desk
-from glyphoxa.app.recaps import SessionRecaps
+from glyphoxa.app.recaps import SessionRecaps, played_sessions
 from glyphoxa.dm.timeline import is_bookkeeping
 from glyphoxa.dm.vault import PlayedSession, VaultContent, notes_of
-from glyphoxa.domain.calendar import CampaignTimes
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.files import PRIVATE, replace_file
 from glyphoxa.domain.ids import CampaignId, SessionId
 from glyphoxa.domain.knowledge import DM
 from glyphoxa.providers.extras import need
-from glyphoxa.recall.table_calendar import zone_of_campaign
 from glyphoxa.transcript.sessions import episode_of
 
 Readers = Literal["players", "dm"]
@@ -35,24 +33,6 @@ _ROWS_A_NOTE: Final = 40
 """A note takes as long to make as so many rows take to read."""
 _ROWS_A_CALENDAR: Final = 5_000
 """A calendar does, most of all for its time zone."""
-
-
-async def played_sessions(
-    inspection: PostgresInspection, campaign: CampaignId, times: CampaignTimes
-) -> list[PlayedSession]:
-    """Return the sessions in which something was said, without recaps. Times are in the campaign's zone, or in UTC."""
-    found = await inspection.entries_per_session(campaign)
-    return [_played(number, talk, times) for number, talk in enumerate(found, start=1) if talk.n_entries]
-
-
-def _played(number: int, talk: SessionTalk, times: CampaignTimes) -> PlayedSession:
-    zone, span = zone_of_campaign(times.time_zone) or UTC, times.sessions.get(talk.id)
-    days = "" if span is None else times.in_words(span.first, span.last)
-    began, ended = (
-        datetime.fromtimestamp(at_ms / 1_000, UTC).astimezone(zone)
-        for at_ms in (talk.started_ms, talk.last_at_ms or talk.started_ms)
-    )
-    return PlayedSession(talk.id, number, began, ended, days)
 
 
 # A vault
