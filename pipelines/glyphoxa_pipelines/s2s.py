@@ -23,7 +23,7 @@ from glyphoxa_processors.hot_context import HotContextInjector
 from glyphoxa_processors.s2s.session import Endpoint
 from glyphoxa_processors.s2s.voice import STALLED_AFTER_MS, SpeechToSpeechVoice
 from glyphoxa_processors.speaker import Speaker
-from glyphoxa_processors.spoken_text import NewCheck
+from glyphoxa_processors.spoken_text import ReplyRules
 
 
 async def open_s2s(spec: MouthSpec) -> Mouth:
@@ -53,8 +53,8 @@ def _s2s_mouth(spec: MouthSpec) -> Mouth:
         valid = " or ".join(names("s2s"))
         raise InvalidInput(f"NPC {spec.npc.id!r} has engine s2s, but providers.s2s.name is none; set it to {valid}")
     endpoint = build(provider, section=S2S, voice=spec.npc.voice.provider_voice)
-    new_check = CharacterRules(spec, repairs=False).new_check
-    return S2sMouth(spec, partial(stages, endpoint=endpoint, new_check=new_check), excuses=())
+    rules = CharacterRules(spec, repairs=False)
+    return S2sMouth(spec, partial(stages, endpoint=endpoint, rules=rules), excuses=())
 
 
 def stages(
@@ -62,12 +62,10 @@ def stages(
     speaker: Speaker,
     *,
     endpoint: Endpoint,
-    new_check: NewCheck,
+    rules: ReplyRules,
     stalled_after_ms: int = STALLED_AFTER_MS,
 ) -> list[FrameProcessor]:
-    voice = SpeechToSpeechVoice(
-        endpoint, speaker, tools=spec.tools, new_check=new_check, stalled_after_ms=stalled_after_ms
-    )
+    voice = SpeechToSpeechVoice(endpoint, speaker, tools=spec.tools, rules=rules, stalled_after_ms=stalled_after_ms)
     return [HotContextInjector(spec.context, speaker), voice, speaker]
 
 

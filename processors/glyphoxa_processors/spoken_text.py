@@ -46,8 +46,6 @@ class Splitter(Protocol):
 
 Decide = Callable[[str], Verdict]
 """Decides whether and how a piece may be said."""
-NewCheck = Callable[[Asked], Decide]
-"""Creates the check for one try of a model at a reply."""
 
 
 class ReplyRules(Protocol):
@@ -64,7 +62,7 @@ class ReplyRules(Protocol):
         ...
 
     def new_check(self, asked: Asked) -> Decide:
-        """See `NewCheck`."""
+        """Return the check of one try of a model at a reply."""
         ...
 
     def stand_in(self, question: str, fault: Fault | None, told: Sequence[str]) -> str:

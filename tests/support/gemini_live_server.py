@@ -81,7 +81,7 @@ class GeminiLiveServer(SpeechServer):
         try:
             async for message in socket:
                 if message.type in (WSMsgType.TEXT, WSMsgType.BINARY):
-                    told = json.loads(message.data)
+                    told = _camel_case(json.loads(message.data))
                     conversation.received.append(told)
                     await talk.take(told)
                     self.noted()
@@ -178,6 +178,19 @@ class _Talk(Session):
 
     async def _content(self, content: dict[str, Any]) -> None:
         await self.send({"serverContent": content})
+
+
+def _camel_case(told: Any) -> Any:
+    """Protocol buffers take both spellings of a field, and Google's client library mixes them."""
+    if isinstance(told, list):
+        return [_camel_case(each) for each in told]
+    if not isinstance(told, dict):
+        return told
+    spelled = {}
+    for key, value in told.items():
+        first, *rest = key.split("_")
+        spelled[first + "".join(word.capitalize() for word in rest)] = _camel_case(value)
+    return spelled
 
 
 def _arguments(text: str) -> Any:

@@ -22,7 +22,7 @@ from glyphoxa_pipelines.host import PipelineHost
 from glyphoxa_pipelines.s2s import S2sMouth, stages
 from tests.support.gemini_live_server import GeminiLiveServer
 from tests.support.patience import DEADLINE_S
-from tests.support.pipecat_fakes import GRIMJAW, VALE, Memory
+from tests.support.pipecat_fakes import GRIMJAW, VALE, Memory, Rules
 from tests.support.provider import KEYS, ProviderNamed, make_endpoint
 from tests.support.realtime_server import RealtimeServer, SpokenReply
 
@@ -147,7 +147,7 @@ async def play_with(
     graph = partial(
         stages,
         endpoint=endpoint or endpoint_of(server),
-        new_check=lambda asked: check,
+        rules=Rules(new_check=lambda asked: check),
         stalled_after_ms=stalled_after_ms,
     )
     play.mouth = S2sMouth(spec, graph)

@@ -13,7 +13,6 @@ from pipecat.processors.frame_processor import FrameDirection, FrameProcessor, F
 from glyphoxa.chat.marks import COMMON
 from glyphoxa.domain.ids import TurnId
 from glyphoxa.domain.turn import ENDS_REPLY, Stage, Unsaid
-from glyphoxa.language.sentences import SentenceSplitter
 from glyphoxa.npc.mouth import SentenceRejected
 from glyphoxa.npc.tool_spec import Found, ToolSpec, nothing
 from glyphoxa.npc.toolbox import Toolbox
@@ -42,7 +41,7 @@ from glyphoxa_processors.s2s.session import (
 )
 from glyphoxa_processors.sockets import Connections, ProviderSocket
 from glyphoxa_processors.speaker import Speaker
-from glyphoxa_processors.spoken_text import Decide, NewCheck
+from glyphoxa_processors.spoken_text import Decide, ReplyRules, Splitter
 
 # Cuts the words and sound of a speech-to-speech reply into clauses.
 
@@ -55,9 +54,11 @@ class Pieces:
     latest sound is held back, so that the last words always have some.
     """
 
-    def __init__(self, turn: TurnId, *, decide: Decide, listen: Callable[[TurnId, Unsaid], None]) -> None:
+    def __init__(
+        self, turn: TurnId, splitter: Splitter, decide: Decide, *, listen: Callable[[TurnId, Unsaid], None]
+    ) -> None:
         self._turn = turn
-        self._splitter = SentenceSplitter()
+        self._splitter = splitter
         self._decide = decide
         self._listen = listen
         self._clauses: list[str] = []
@@ -132,7 +133,7 @@ class SpeechToSpeechVoice(FrameProcessor):
     Args:
         speaker: The last processor of the same mouth.
         tools: Declared to the session and run here, by the tier of the NPC and of each turn.
-        new_check: Creates the sentence check of one reply. A rejected clause is neither said nor part of the reply.
+        rules: A clause that its check rejects is neither said nor part of the reply.
     """
 
     def __init__(
@@ -141,14 +142,14 @@ class SpeechToSpeechVoice(FrameProcessor):
         speaker: Speaker,
         *,
         tools: Toolbox | None,
-        new_check: NewCheck,
+        rules: ReplyRules,
         stalled_after_ms: int = STALLED_AFTER_MS,
     ) -> None:
         super().__init__(name=f"speech-to-speech-{speaker.npc}")
         self._endpoint = endpoint
         self._speaker = speaker
         self._tools = tools
-        self._new_check = new_check
+        self._rules = rules
         self._stalled_after_ms = stalled_after_ms
         self._sockets = Connections[SpeechWire]()
         self._instructions = ""
@@ -197,7 +198,7 @@ class SpeechToSpeechVoice(FrameProcessor):
 
     async def _answer(self, begun: ReplyBeginsFrame, messages: list[Message]) -> None:
         turn = begun.turn
-        pieces = Pieces(turn, decide=self._new_check(begun.asked), listen=self._reject)
+        pieces = Pieces(turn, self._rules.new_splitter(), self._rules.new_check(begun.asked), listen=self._reject)
         try:
             try:
                 await self._reply(begun, messages, pieces)
