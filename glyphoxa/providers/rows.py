@@ -67,7 +67,6 @@ def _languages() -> dict[str, dict[str, str]]:
 
 
 _LOADING: Final = "glyphoxa.adapters.local.loading"
-_CLOUD: Final = "glyphoxa_processors.cloud"
 _PROCESSORS: Final = "glyphoxa_processors"
 _HOSTED: Final = "glyphoxa.adapters.openai_models"
 _CHAT: Final = "glyphoxa.chat.client"
@@ -75,48 +74,21 @@ _ADDRESS_AND_MODEL: Final = ("base_url", "model")
 _WHISPERS: Final = ("whisper-tiny.en", "whisper-base")
 
 _llama = partial(Provider, "llm", maker=f"{_LOADING}:llama", extra=LOCAL, modules=("xllamacpp",), profile=SMALL)
-_openai = partial(Provider, extra="openai", modules=("openai",), key_env="OPENAI_API_KEY")
+from_openai = partial(Provider, extra="openai", modules=("openai",), key_env="OPENAI_API_KEY")
 _like_openai = partial(Provider, extra="openai", modules=("openai",))
 _google = partial(Provider, extra="google", modules=("google.genai",), key_env="GOOGLE_API_KEY")
-_over_sockets = partial(Provider, extra="voice", modules=("pipecat", "websockets"))
-_deepgram = partial(_over_sockets, "stt", key_env="DEEPGRAM_API_KEY")
+over_sockets = partial(Provider, extra="voice", modules=("pipecat", "websockets"))
 
 ROWS: Final = (
     Provider("stt", "whisper", f"{_LOADING}:whisper", LOCAL, ("ctranslate2", "tokenizers"), weights=_WHISPERS),
-    _deepgram("deepgram-nova", f"{_CLOUD}.deepgram_stt:make_nova", model="nova-3-general"),
-    _deepgram("deepgram-flux", f"{_CLOUD}.deepgram_stt:make_flux", model="flux-general-en"),
     _llama("qwen-1.5b", weights=("qwen2.5-coder-1.5b-instruct-q4_k_m",)),
     _llama("qwen-0.5b", weights=("qwen2.5-coder-0.5b-instruct-q4_k_m",)),
     _llama("local", needs=("model",)),
-    _openai("llm", "openai", f"{_PROCESSORS}.llm:openai", model="gpt-4.1-mini", profile=LARGE),
+    from_openai("llm", "openai", f"{_PROCESSORS}.llm:openai", model="gpt-4.1-mini", profile=LARGE),
     _like_openai("llm", "openai-compatible", f"{_PROCESSORS}.llm:openai", needs=_ADDRESS_AND_MODEL),
     _like_openai("llm", "ollama", f"{_PROCESSORS}.llm:ollama", model="llama3.2"),
     _google("llm", "google", f"{_PROCESSORS}.google_llm:google", model="gemini-3.6-flash", profile=LARGE),
     Provider("tts", "hibari", f"{_LOADING}:hibari", LOCAL, ("hibari",)),
-    _openai("tts", "openai", f"{_CLOUD}.voices:openai", model="gpt-4o-mini-tts"),
-    _over_sockets("tts", "deepgram", f"{_CLOUD}.voices:deepgram", key_env="DEEPGRAM_API_KEY"),
-    _over_sockets("tts", "cartesia", f"{_CLOUD}.voices:cartesia", key_env="CARTESIA_API_KEY", model="sonic-3"),
-    _over_sockets(
-        "tts",
-        "elevenlabs",
-        f"{_CLOUD}.voices:elevenlabs",
-        key_env="ELEVENLABS_API_KEY",
-        model="eleven_flash_v2_5",
-    ),
-    _over_sockets(
-        "s2s",
-        "openai-realtime",
-        "glyphoxa_processors.s2s.openai_realtime:endpoint",
-        key_env="OPENAI_API_KEY",
-        model="gpt-realtime",
-    ),
-    _over_sockets(
-        "s2s",
-        "gemini-live",
-        "glyphoxa_processors.s2s.gemini_live:endpoint",
-        key_env="GOOGLE_API_KEY",
-        model="gemini-3.8-live",
-    ),
     Provider(
         "embeddings",
         "minilm",
@@ -126,7 +98,7 @@ ROWS: Final = (
         weights=("minilm-l6-v2-int8",),
         dimensions=384,
     ),
-    _openai("embeddings", "openai", f"{_HOSTED}:openai_itself", model="text-embedding-3-small", dimensions=1536),
+    from_openai("embeddings", "openai", f"{_HOSTED}:openai_itself", model="text-embedding-3-small", dimensions=1536),
     _like_openai("embeddings", "openai-compatible", f"{_HOSTED}:OpenAiEmbeddings", needs=_ADDRESS_AND_MODEL),
     # The database's index is limited to 2,000 of its 3,072 dimensions; the provider recommends 1,536.
     _google(
@@ -137,7 +109,7 @@ ROWS: Final = (
         dimensions=1536,
     ),
     Provider("structured", "local", f"{_CHAT}:local_structured", LOCAL, ("xllamacpp", "openai")),
-    _openai("structured", "openai", f"{_CHAT}:OpenAiStructuredLlm", model="gpt-4.1-mini"),
+    from_openai("structured", "openai", f"{_CHAT}:OpenAiStructuredLlm", model="gpt-4.1-mini"),
     _like_openai(
         "structured", "openai-compatible", f"{_CHAT}:OpenAiStructuredLlm", model="default", needs=("base_url",)
     ),

@@ -39,7 +39,7 @@ from glyphoxa.adapters.weights.store import default_directory
 from glyphoxa.cli.main import parser
 from glyphoxa.config.settings import read_settings
 from glyphoxa.plugins.monitoring.settings import ObservabilitySettings
-from glyphoxa.providers.rows import ROWS
+from glyphoxa.providers.rows import rows
 from tests.support.container import Build, Lent, Root, bare_debian, need_overlays, open_place, send_context, started
 from tests.support.dockerfile import Copy, Run, Stage, Step, context_files, read_stages
 from tests.support.live_table import write_campaign
@@ -59,7 +59,7 @@ printf '#!/bin/sh\\nexec /opt/tools/bin/python -m pip "$@"\\n' > /opt/tools/bin/
 chmod 755 /opt/tools/bin/pip
 """
 WHEELS = "/opt/wheels"
-KEYS = {row.key_env for row in ROWS if row.key_env}
+KEYS = {row.key_env for row in rows() if row.key_env}
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from glyphoxa.cli.main import main
 from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.doctor import at_open_table
 from glyphoxa.domain.errors import InvalidInput, Unavailable
-from glyphoxa.providers.rows import ROWS
+from glyphoxa.providers.rows import rows
 
 TOWN = """\
 campaign:
@@ -175,4 +175,6 @@ def test_multilingual_model_transcribes_the_campaigns_language() -> None:
 def test_languages_are_listed_for_known_providers_only() -> None:
     from glyphoxa.providers.rows import _languages
 
-    assert {(kind, name) for kind, names in _languages().items() for name in names} <= {(r.kind, r.name) for r in ROWS}
+    assert {(kind, name) for kind, names in _languages().items() for name in names} <= {
+        (r.kind, r.name) for r in rows()
+    }

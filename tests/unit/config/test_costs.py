@@ -16,7 +16,7 @@ from glyphoxa.config.recipients import PROVIDERS
 from glyphoxa.config.sections import Price
 from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.providers.building import KINDS
-from glyphoxa.providers.rows import ROWS
+from glyphoxa.providers.rows import rows
 
 LISTED = PriceList.model_validate(
     {
@@ -180,7 +180,7 @@ def test_wrong_price_in_the_shipped_list_is_an_error_at_its_line(wrong: str, tol
 def test_every_remote_default_model_has_a_price_that_covers_its_usage() -> None:
     listed = price_list()
     unknown = set()
-    for row in ROWS:
+    for row in rows():
         section = next(section for section, kind in KINDS.items() if kind == row.kind)
         setting = next(setting for setting, (named, _) in PROVIDERS.items() if named == section)
         if row.runs_here or "model" in row.needs or row.kind in ("structured", "reranker") or not row.key_env:

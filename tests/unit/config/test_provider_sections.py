@@ -29,10 +29,10 @@ from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.prompt_budgets import BUDGETS, STANDING_TOKENS, Budgets
 from glyphoxa.providers.building import KINDS, NONE, RERANK, build, find, maker_of, names
-from glyphoxa.providers.rows import ROWS, Provider
+from glyphoxa.providers.rows import Provider, rows
 from glyphoxa.web.access.consent import consent_text
 
-KEYS = {row.key_env: "a-key" for row in ROWS if row.key_env}
+KEYS = {row.key_env: "a-key" for row in rows() if row.key_env}
 CHOOSABLE = [(section, name) for section, kind in KINDS.items() for name in names(kind)]
 FAR_AWAY = [(section, name) for section, name in CHOOSABLE if not find(section, name).runs_here]
 HERE = [(section, name) for section, name in CHOOSABLE if find(section, name).runs_here]
@@ -113,7 +113,7 @@ def test_the_settings_take_the_names_of_the_rows_and_no_other(section: str, kind
     assert (f"'{NONE}'" in str(refused.value)) == may_be_none
 
 
-@pytest.mark.parametrize("row", [row for row in ROWS if row.key_env], ids=lambda row: f"{row.kind}-{row.name}")
+@pytest.mark.parametrize("row", [row for row in rows() if row.key_env], ids=lambda row: f"{row.kind}-{row.name}")
 def test_a_key_that_is_not_set_is_named_by_its_variable(row: Provider) -> None:
     section = next(section for section, kind in KINDS.items() if kind == row.kind)
     with pytest.raises(InvalidInput, match=f"{section} '{row.name}' needs a key: environment variable {row.key_env}"):
@@ -121,7 +121,7 @@ def test_a_key_that_is_not_set_is_named_by_its_variable(row: Provider) -> None:
 
 
 @pytest.mark.parametrize(
-    "row", [row for row in ROWS if row.needs and not row.runs_here], ids=lambda row: f"{row.kind}-{row.name}"
+    "row", [row for row in rows() if row.needs and not row.runs_here], ids=lambda row: f"{row.kind}-{row.name}"
 )
 def test_required_provider_setting_is_named(row: Provider) -> None:
     section = next(section for section, kind in KINDS.items() if kind == row.kind)
@@ -133,7 +133,7 @@ def test_the_providers_are_known_without_their_packages() -> None:
     """Glyphoxa installs and runs without pipecat: a row imports nothing until its maker is asked for."""
     told = "import sys, glyphoxa.config.check, glyphoxa.providers.building; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True).stdout.split()
-    packages = {module.partition(".")[0] for row in ROWS for module in row.modules} - {"google", "websockets"}
+    packages = {module.partition(".")[0] for row in rows() for module in row.modules} - {"google", "websockets"}
     assert not packages & {module.partition(".")[0] for module in loaded}
 
 

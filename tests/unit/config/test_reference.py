@@ -11,7 +11,7 @@ from glyphoxa.app.languages import languages_of
 from glyphoxa.cli.main import main
 from glyphoxa.config.reference import meanings_of, reference
 from glyphoxa.config.settings import Settings
-from glyphoxa.providers.rows import ROWS
+from glyphoxa.providers.rows import rows
 
 
 def settings(model: type[BaseModel] = Settings, above: str = "") -> Iterator[tuple[str, str, str]]:
@@ -47,7 +47,7 @@ def test_a_row_says_type_default_and_unit() -> None:
     pause = "| `pause_ms` | whole number, 50 to 2000 | `200` | ms | Silence after which an answer is prepared. |"
     assert pause in turns.splitlines()
     assert "`whisper`, `deepgram-nova`, `deepgram-flux` | `whisper` |" in section_of(PAGE, "providers.stt")
-    assert all(f"| {row.kind} | `{row.name}` |" in providers for row in ROWS)
+    assert all(f"| {row.kind} | `{row.name}` |" in providers for row in rows())
 
 
 def test_the_command_line_prints_the_page(capsys: pytest.CaptureFixture[str]) -> None:
