@@ -123,7 +123,8 @@ def open_asker(
         raise InvalidInput(f"{kind} {row.name} needs a local providers.llm, such as qwen-1.5b")
     else:
         slot = slot_of(kind, settings, slots=llama.slots)
-        llm = maker_of(row, section=kind)(llama.connection, slot=slot, as_words=llama.as_read, **options)
+        options |= {"slot": slot, "as_words": llama.control_tokens.in_messages}
+        llm = maker_of(row, section=kind)(llama.connection, **options)
     stack.push_async_callback(llm.close)
     return ModelAsker(llm, temperature=temperature)
 

@@ -133,7 +133,6 @@ class Reckoned:
     """
 
     model: ChatModel
-    reads_per_s: float
     speaks_per_s: float
     first_clause_s: float
     opens_s: float
@@ -157,7 +156,7 @@ def judged(model: ChatModel, measured: Measured, machine: Machine) -> Reckoned:
         against.append(f"{speaks:.1f} tokens a second are slower than speech")
     if opens_s > OPENS_WITHIN_S:
         against.append(f"{opens_s:.0f} s to read each NPC the first time")
-    return Reckoned(model, reads, speaks, first_s, opens_s, needed, tuple(against))
+    return Reckoned(model, speaks, first_s, opens_s, needed, tuple(against))
 
 
 def best(verdicts: Sequence[Reckoned]) -> Reckoned | None:

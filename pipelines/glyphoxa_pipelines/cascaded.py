@@ -127,7 +127,7 @@ def llm_of(spec: MouthSpec, *, stalled_after_ms: int = STALLED_AFTER_MS) -> LLMS
     from glyphoxa.adapters.local.llama import SPOKEN_MAX_TOKENS, SPOKEN_TEMPERATURE, PromptFile, spoken_extras
 
     return SpokenLLM(
-        ChatClient(llama.connection, extras=spoken_extras(spec.slot), as_words=llama.as_read),
+        ChatClient(llama.connection, extras=spoken_extras(spec.slot), as_words=llama.control_tokens.in_messages),
         max_tokens=min(llm.max_tokens, SPOKEN_MAX_TOKENS),
         temperature=SPOKEN_TEMPERATURE if llm.temperature is None else llm.temperature,
         cache=PromptFile(llama, spec.slot, spec.campaign.id, spec.npc.id),

@@ -26,6 +26,7 @@ from glyphoxa.adapters.local.llama import (
 )
 from glyphoxa.adapters.local.minilm import MiniLm
 from glyphoxa.adapters.local.whisper import Transcription, Whisper, first_round
+from glyphoxa.chat.dialect import dialect_of
 from glyphoxa.chat.marks import ELSEWHERE
 from glyphoxa.domain.errors import Corrupt, InvalidInput, NotFound, Unavailable
 from tests.support.gguf import chat_model
@@ -246,7 +247,7 @@ class Smiths:
         return Reply(text, evaluated)
 
     async def chunks(self, name: str, slot: int, question: str, *, tokens: int, grammar: bool):  # type: ignore[no-untyped-def]
-        extras = spoken_extras(slot) if grammar else spoken_extras(slot, grammar=None)
+        extras = spoken_extras(slot) if grammar else {**spoken_extras(slot), "grammar": ""}
         stream = await self.client.chat.completions.create(
             model="local",
             messages=self.messages(name, question),
@@ -271,7 +272,7 @@ def llama() -> Iterator[LlamaServer]:
 
 def test_shipped_model_reads_messages_unchanged(llama: LlamaServer) -> None:
     messages = [{"role": role, "content": role} for role in ("system", "assistant", "user", "user", "system")]
-    assert llama.as_read(messages) == messages
+    assert dialect_of("local", habits=llama.connection.habits).fitted({"messages": messages})["messages"] == messages
 
 
 @pytest.fixture
@@ -408,7 +409,7 @@ async def test_no_word_of_a_message_reaches_the_model_as_a_control_token(smiths:
     harmless = [plain[0], *({"role": roles[at % 2], "content": "Well."} for at in range(len(spoken)))]
     hostile = [plain[0], *({"role": roles[at % 2], "content": words} for at, words in enumerate(spoken))]
     assert len(await control_ids(hostile)) > len(await control_ids(harmless))
-    assert await control_ids([*server.as_read(hostile)]) == await control_ids(harmless)
+    assert await control_ids(server.control_tokens.in_messages(hostile)) == await control_ids(harmless)
 
 
 _LOADED_AT = """

@@ -271,7 +271,7 @@ async def test_whatever_a_real_small_model_answers_nothing_else_is_damaged(littl
 @pytest.mark.models
 async def test_a_dropped_question_leaves_the_local_model_free(little_model: Any) -> None:
     async with LlamaServer(model_path=little_model, slots=1) as server:
-        llm = local_structured(server.connection, slot=0, as_words=server.as_read)
+        llm = local_structured(server.connection, slot=0, as_words=server.control_tokens.in_messages)
         schema = {
             "title": "a",
             "type": "object",

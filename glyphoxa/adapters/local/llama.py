@@ -23,7 +23,6 @@ import os
 import secrets
 import sys
 import threading
-from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -71,17 +70,15 @@ _PROMPT_CACHE_MIB = 256
 """Memory for prefixes evicted from slots: about 10 kB (0.5B) to 30 kB (1.5B) per token."""
 
 
-def spoken_extras(slot: int, *, grammar: str | None = SPOKEN_GRAMMAR) -> dict[str, Any]:
+def spoken_extras(slot: int) -> dict[str, Any]:
     """Additions to the body of a chat completion (`extra_body`) that keep `slot`'s prefix and speed up cancelling."""
-    extras: dict[str, Any] = {
+    return {
         "cache_prompt": True,
         "id_slot": slot,
         "repeat_penalty": SPOKEN_REPEAT_PENALTY,
         "return_progress": True,
+        "grammar": SPOKEN_GRAMMAR,
     }
-    if grammar is not None:
-        extras["grammar"] = grammar
-    return extras
 
 
 class LlamaServer:
@@ -98,7 +95,7 @@ class LlamaServer:
         model_id: Identifies the model in names of stored prompt files.
 
     Attributes:
-        control_tokens: The model's markers, once loaded. Every message sent here must pass through `as_read`.
+        control_tokens: The model's markers, once loaded. They must be broken in every message that is sent here.
         used_slots: Slots that have had a request.
         one_at_a_time: Held during a spoken reply, so that each is evaluated alone.
     """
@@ -125,10 +122,6 @@ class LlamaServer:
         self.one_at_a_time = asyncio.Lock()
         self._habits = UNKNOWN
         self._server: Any = None
-
-    def as_read(self, messages: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
-        """The messages of a chat as this model may read them: without markers."""
-        return self.control_tokens.in_messages(messages)
 
     def load(self) -> None:
         """Load the weights; blocks for seconds.

@@ -39,7 +39,6 @@ from glyphoxa.providers.extras import LOCAL, need
 
 if TYPE_CHECKING:
     import httpx
-    import httpx2
 
 _BLOCK: Final = 1 << 18
 
@@ -249,8 +248,8 @@ _ATTEMPTS: Final = 4
 class ModelHub:
     """The model hub where publishers store their files.
 
-    `huggingface_hub` is used only for sizes and hashes. Its downloads cannot continue another source's part, retry a
-    failed request for up to half a minute, and detect a login page only at the end.
+    The downloads of `huggingface_hub` cannot continue another source's part, retry a failed request for up to half a
+    minute, and detect a login page only at the end.
 
     Args:
         address: Address of the hub; default: HF_ENDPOINT, else the official one.
@@ -274,8 +273,7 @@ class ModelHub:
 
         url = f"{self.address}/{file.repo}/resolve/{quote(file.revision, safe='')}/{quote(file.file)}"
         trouble, size = "the connection broke", part.wanted.size
-        patience = httpx.Timeout(self._stall_s, connect=_CONNECT_S)
-        with httpx.Client(follow_redirects=True, timeout=patience, verify=ssl.create_default_context()) as client:
+        with _client(self._stall_s) as client:
             for _ in range(_ATTEMPTS):
                 before = part.size
                 if self._away or before == size:
@@ -309,44 +307,50 @@ class ModelHub:
             Unavailable: The hub cannot be reached, or refuses.
             Corrupt: It returns something else, or declares no SHA-256.
         """
-        need("huggingface_hub", by=f"model {name!r}", extra=LOCAL)
-        import httpx2
-        from huggingface_hub import HfApi
-        from huggingface_hub.errors import HfHubHTTPError, HFValidationError
+        need("httpx", by=f"model {name!r}", extra=LOCAL)
+        import httpx
 
-        api = HfApi(self.address, token=_token() or False)
+        url = f"{self.address}/api/models/{wanted.repo}/revision/{quote(wanted.revision, safe='')}"
         try:
-            model = api.model_info(wanted.repo, revision=wanted.revision, files_metadata=True, timeout=_METADATA_S)
-        except HfHubHTTPError as refused:
-            if refused.response.status_code == http.client.NOT_FOUND:
-                raise NotFound(f"{name}: the hub has no model repository {wanted.repo!r}") from refused
-            raise Unavailable(f"{name}: {_refusal(self.address, refused.response, repo=wanted.repo)}") from refused
-        except HFValidationError as invalid:
-            raise NotFound(f"{name}: {wanted.repo!r} is not a valid repository of the hub") from invalid
-        except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as broken:
+            with _client(_METADATA_S) as client:
+                answer = client.get(url, params={"blobs": True}, headers=_authorisation())
+            files = {each["rfilename"]: each for each in answer.json()["siblings"]} if answer.is_success else {}
+        except (httpx.HTTPError, httpx.InvalidURL) as broken:
             raise Unavailable(f"{name}: the hub cannot be reached: {self.address}: {broken}") from broken
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
+        except (ValueError, TypeError, KeyError) as error:
             raise Corrupt(f"{name}: {self.address} does not respond like a model hub") from error
-        files = {each.rfilename: each for each in model.siblings or ()}
-        found = files.get(wanted.file)
-        if found is None:
+        if answer.status_code == http.client.NOT_FOUND:
+            raise NotFound(f"{name}: the hub has no model repository {wanted.repo!r}")
+        if not answer.is_success:
+            raise Unavailable(f"{name}: {_refusal(self.address, answer, repo=wanted.repo)}")
+        if wanted.file not in files:
             ggufs = [path for path in files if path.endswith(".gguf")]
             there = did_you_mean(wanted.file, ggufs) if ggufs else "it has no GGUF files"
             raise NotFound(f"{name}: {wanted.repo} has no file {wanted.file!r}; {there}")
-        if found.lfs is None:
+        stored = files[wanted.file].get("lfs")
+        if not isinstance(stored, dict):
             raise Corrupt(f"{name}: {self.address} declares no SHA-256 for it: it is not a model file")
+        declared = {each: stored.get(each) for each in ("size", "sha256")}
         try:
-            file = wanted.file.rpartition("/")[2]
-            return WeightFile(name=file, size=found.lfs.size, sha256=found.lfs.sha256, hub=wanted)
+            return WeightFile.model_validate({"name": wanted.file.rpartition("/")[2], "hub": wanted, **declared})
         except ValidationError as error:
-            raise Corrupt(f"{name}: {self.address} declares {found.lfs.sha256!r}, which is not a SHA-256") from error
+            raise Corrupt(f"{name}: {self.address} declares {declared['sha256']!r}, which is not a SHA-256") from error
 
 
-def _token() -> str:
-    return os.environ.get(TOKEN_VARIABLE, "").strip()
+def _client(patience_s: float) -> httpx.Client:
+    import httpx
+
+    timeout = httpx.Timeout(patience_s, connect=_CONNECT_S)
+    return httpx.Client(follow_redirects=True, timeout=timeout, verify=ssl.create_default_context())
 
 
-def _refusal(url: str, answer: httpx.Response | httpx2.Response, *, repo: str) -> str:
+def _authorisation() -> dict[str, str]:
+    """Return the header with the user's token, which is sent to no other server."""
+    token = os.environ.get(TOKEN_VARIABLE, "").strip()
+    return {"Authorization": f"Bearer {token}"} if token else {}
+
+
+def _refusal(url: str, answer: httpx.Response, *, repo: str) -> str:
     """Why the hub refuses a request, and how to fix it."""
     said = f"{url}: HTTP {answer.status_code} {answer.reason_phrase}"
     if answer.status_code not in (http.client.UNAUTHORIZED, http.client.FORBIDDEN):
@@ -365,11 +369,9 @@ def _body(client: httpx.Client, url: str, have: int, size: int) -> Iterator[byte
         Unavailable: It has something else.
         httpx.TransportError: There is no connection, or it broke or stalled.
     """
-    headers = {"Accept-Encoding": "identity"}
+    headers = {"Accept-Encoding": "identity", **_authorisation()}
     if have:
         headers["Range"] = f"bytes={have}-"
-    if token := _token():
-        headers["Authorization"] = f"Bearer {token}"  # sent to no other server
     with client.stream("GET", url, headers=headers) as answer:
         answer.raise_for_status()
         if answer.headers.get("Content-Type", "").startswith("text/html"):
