@@ -42,10 +42,10 @@ from glyphoxa.judgement.safety import SafetyTopics, topics_of
 from glyphoxa.language.relations import RelationWords
 from glyphoxa.names.corrector import Corrector
 from glyphoxa.names.gazetteer import Gazetteer
-from glyphoxa.names.second_look import TEMPERATURE
 from glyphoxa.names.table_names import NamesOfGraph, TableNames
 from glyphoxa.npc.memory_tools import NpcMemory
 from glyphoxa.npc.reviser import Asking
+from glyphoxa.npc.second_look import TEMPERATURE
 from glyphoxa.npc.tool_spec import Found, nothing
 from glyphoxa.npc.toolbox import Toolbox
 from glyphoxa.prompt.when import days_in

@@ -507,19 +507,11 @@ def _restored(kept: Mapping[str, Any], npcs: Collection[NpcId]) -> DmControls:
     return controls
 
 
-@dataclass(frozen=True, slots=True)
-class PendingCommand:
-    """A command that this table has taken."""
-
-    id: str
-    written: WrittenCommand
-
-
 class CommandInbox(ControlsStore, Protocol):
     """Commands of DMs, and the controls that they set. Each is taken by one table soon after it was given, or never."""
 
-    async def take(self, campaign: CampaignId, session: SessionId) -> PendingCommand | None:
-        """Take the oldest command for this table.
+    async def take(self, campaign: CampaignId, session: SessionId) -> tuple[str, WrittenCommand] | None:
+        """Take the oldest command for this table, with its id.
 
         Raises:
             Unavailable: The database is unreachable.
@@ -549,9 +541,9 @@ async def follow_commands(
     """
     campaign = state.campaign.id
 
-    async def result_of(asked: PendingCommand) -> tuple[str, bool]:
+    async def result_of(written: WrittenCommand) -> tuple[str, bool]:
         try:
-            command = command_of(asked.written, state.campaign)
+            command = command_of(written, state.campaign)
             async with asyncio.timeout(_OBEYED_WITHIN_S):
                 return await obey(command), True
         except InvalidInput as error:
@@ -560,8 +552,9 @@ async def follow_commands(
             return "the table received the command but has not obeyed it yet: it is busy, or closing", False
 
     async def take_all(_: object) -> None:
-        while (asked := await inbox.take(campaign, state.session)) is not None:
-            text, is_done = await result_of(asked)
-            await inbox.answer(campaign, asked.id, text, is_done=is_done)
+        while (taken := await inbox.take(campaign, state.session)) is not None:
+            id_, written = taken
+            text, is_done = await result_of(written)
+            await inbox.answer(campaign, id_, text, is_done=is_done)
 
     await follow(lambda: inbox.changes(campaign), take_all, what="the DM's commands")

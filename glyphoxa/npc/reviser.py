@@ -32,7 +32,7 @@ from glyphoxa.domain.ids import EntityId, NpcId, UtteranceId
 from glyphoxa.language.words import Places, applied, composed, leads_to
 from glyphoxa.names.corrector import Corrected
 from glyphoxa.names.gazetteer import Gazetteer
-from glyphoxa.names.second_look import (
+from glyphoxa.npc.second_look import (
     MAX_NAMES,
     CorrectedTranscript,
     Span,

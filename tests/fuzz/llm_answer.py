@@ -17,9 +17,9 @@ from glyphoxa.chronicle.rules_extractor import RulesExtractor
 from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance, SceneTalk
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId
 from glyphoxa.language.words import applied, composed
-from glyphoxa.names import second_look as review
 from glyphoxa.names.gazetteer import Entry, Gazetteer
-from glyphoxa.names.second_look import CorrectedTranscript, Span, declared_in, verified
+from glyphoxa.npc import second_look as review
+from glyphoxa.npc.second_look import CorrectedTranscript, Span, declared_in, verified
 from tests.fuzz.running import FuzzTarget
 from tests.support.builders import SMITH, an_utterance
 

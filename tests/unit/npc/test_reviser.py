@@ -20,9 +20,9 @@ from glyphoxa.domain.events import TableEvent, UtteranceKept, UtteranceRetracted
 from glyphoxa.domain.heard import Correction, HeardWord, SpeechStarted, Utterance
 from glyphoxa.domain.ids import EntityId, UtteranceId
 from glyphoxa.language.words import words
-from glyphoxa.names import second_look
 from glyphoxa.names.corrector import Corrected
 from glyphoxa.names.gazetteer import Entry, Gazetteer
+from glyphoxa.npc import second_look
 from glyphoxa.npc.reviser import CAPACITY, MOST_TRIES, Asking, Reviser, SecondLook
 from tests.support.builders import INNKEEPER, SMITH, TAMSIN, an_utterance
 from tests.support.memory import LogTwin

@@ -13,7 +13,6 @@ from glyphoxa.adapters.postgres.server.database import CampaignQueries, Database
 from glyphoxa.adapters.postgres.server.listen import TABLE, Listener
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.ids import CampaignId, SessionId
-from glyphoxa.npc.commands import PendingCommand
 
 ANSWERED_WITHIN_S: Final = 5.0
 
@@ -90,9 +89,9 @@ class PostgresTableCommands(CampaignQueries):
 
     # -- for the table
 
-    async def take(self, campaign: CampaignId, session: SessionId) -> PendingCommand | None:
+    async def take(self, campaign: CampaignId, session: SessionId) -> tuple[str, Mapping[str, object]] | None:
         for row in await self._fetch("take", campaign, session):
-            return PendingCommand(row["id"], row["command"])
+            return row["id"], row["command"]
         return None
 
     async def answer(self, campaign: CampaignId, command: str, text: str, *, is_done: bool) -> None:

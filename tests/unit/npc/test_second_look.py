@@ -16,7 +16,7 @@ from glyphoxa.domain.ids import EntityId
 from glyphoxa.language.words import applied, composed, leads_to, words
 from glyphoxa.names.corrector import Corrector
 from glyphoxa.names.gazetteer import Entry, Gazetteer
-from glyphoxa.names.second_look import (
+from glyphoxa.npc.second_look import (
     CorrectedTranscript,
     NameReplacement,
     Span,
