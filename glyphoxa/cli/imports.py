@@ -14,9 +14,10 @@ from typing import Final
 from urllib.parse import unquote
 
 from rich.progress import DownloadColumn
+from rich.text import Text
 
 from glyphoxa.app.desk import Desk
-from glyphoxa.cli.render import PlainTable, cut, progress_bar, show, show_changes, show_rows
+from glyphoxa.cli.render import cut, progress_bar, show_changes, show_rows
 from glyphoxa.cli.scope import (
     CAMPAIGN,
     YES,
@@ -234,10 +235,8 @@ def _show_groups(groups: Sequence[Group]) -> None:
     if not groups:
         print("no imported documents need review")
         return
-    table = PlainTable(("source", "kind", "type", "folder", "documents"), right=("documents",))
-    for each in groups:
-        table.add_row(each.source, each.kind, each.type, each.folder, f"{each.n:,}")
-    show(table)
+    rows = ((each.source, each.kind, each.type, each.folder, f"{each.n:,}") for each in groups)
+    show_rows(("source", "kind", "type", "folder", Text("documents", justify="right")), rows)
     print("to list documents: glyphoxa import review --all, or with --type, --kind, --folder or --source")
 
 

@@ -8,10 +8,10 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TextIO
 
 import psutil
 from rich.filesize import decimal
+from rich.text import Text
 
 from glyphoxa.adapters.local.machine import is_busy
 from glyphoxa.adapters.weights.download import ShownProgress
@@ -19,56 +19,14 @@ from glyphoxa.adapters.weights.store import ModelFile, WeightStore
 from glyphoxa.app.languages import campaign_of, for_campaign, in_words, languages_of
 from glyphoxa.app.models import needed, weights_for
 from glyphoxa.chat.models import CHAT_MODELS, WITHIN_S, Machine, Measured, Reckoned, best, hub_name, judged
-from glyphoxa.cli.render import PlainTable, show, show_rows
+from glyphoxa.cli.render import show_rows
 from glyphoxa.cli.scope import CONFIG
 from glyphoxa.cli.verb import Argument, Verb, argument, at_once
 from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.providers.building import LLM, TTS, find, weights_of
 from glyphoxa.providers.extras import LOCAL, need
-from glyphoxa.providers.rows import rows
-
-
-def list_models(store: WeightStore, out: TextIO) -> int:
-    """Show a table of the artefacts. Nothing is read or fetched."""
-    table = PlainTable(("artefact", "state", "size", "licence", "languages", "what"), right=["size"])
-    for status in store.status():
-        artefact = status.artefact
-        state = status.state if status.state != "partial" else f"{100 * status.have // artefact.size} %"
-        languages = in_words(artefact.languages)
-        table.add_row(status.name, state, decimal(artefact.size), artefact.licence, languages, artefact.what)
-    show(table, out)
-    print(f"stored in {store.directory}", file=out)
-    return 0
-
-
-def fetch(
-    weights: WeightStore, names: Sequence[str], out: TextIO, *, copy_from: Path | None = None, refetch: bool = False
-) -> int:
-    """Fetch artefacts with progress.
-
-    Raises:
-        NotFound, Corrupt, Unavailable: See `WeightStore.ensure`.
-    """
-    with ShownProgress(out) as progress:
-        paths = weights.ensure(names, progress, copy_from=copy_from, refetch=refetch)
-    for name, path in paths.items():
-        print(f"{name}: {path}", file=out)
-    return 0
-
-
-def verify(store: WeightStore, names: Sequence[str] | None, out: TextIO) -> int:
-    """Compare the checksums of artefacts (`None`: all that are present), and report each file.
-
-    Raises:
-        NotFound: An artefact is unknown, or named and not here.
-        Corrupt: A file differs.
-    """
-    here = [status.name for status in store.status() if status.state in ("ready", "unverified")]
-    for name, path in store.verify(here if names is None else names):
-        print(f"{name}: {path.name} is correct", file=out, flush=True)
-    return 0
-
+from glyphoxa.providers.rows import rows as provider_rows
 
 _SAMPLE_TEXT = "Good evening, traveller. Sit down by the fire, and tell me what brings you here."
 _LONGEST_TEXT = 1_000
@@ -88,7 +46,14 @@ def _named(otherwise: str) -> Argument:
 
 @VERB.action("list the models: size, licence, and which are here")
 def _list(options: argparse.Namespace) -> int:
-    return list_models(_weights(options), sys.stdout)
+    store, rows = _weights(options), []
+    for status in store.status():
+        one = status.artefact
+        state = status.state if status.state != "partial" else f"{100 * status.have // one.size} %"
+        rows.append((status.name, state, decimal(one.size), one.licence, in_words(one.languages), one.what))
+    show_rows(("artefact", "state", Text("size", justify="right"), "licence", "languages", "what"), rows)
+    print(f"stored in {store.directory}")
+    return 0
 
 
 @VERB.action(
@@ -102,7 +67,11 @@ def _fetch(options: argparse.Namespace) -> int:
     settings = read_settings(options.config)
     weights = weights_for(settings)
     names = _names(options, weights) or needed(for_campaign(settings, campaign_of(settings)))
-    return fetch(weights, names, sys.stderr, copy_from=options.copy_from, refetch=options.refetch)
+    with ShownProgress(sys.stderr) as progress:
+        paths = weights.ensure(names, progress, copy_from=options.copy_from, refetch=options.refetch)
+    for name, path in paths.items():
+        print(f"{name}: {path}", file=sys.stderr)
+    return 0
 
 
 @VERB.action(
@@ -110,7 +79,10 @@ def _fetch(options: argparse.Namespace) -> int:
 )
 def _verify(options: argparse.Namespace) -> int:
     weights = _weights(options)
-    return verify(weights, _names(options, weights), sys.stdout)
+    here = [status.name for status in weights.status() if status.state in ("ready", "unverified")]
+    for name, path in weights.verify(_names(options, weights) or here):
+        print(f"{name}: {path.name} is correct", flush=True)
+    return 0
 
 
 @VERB.action(
@@ -135,7 +107,7 @@ def _recommend(options: argparse.Namespace) -> int:
         busy = "other programs are busy on this machine, so the result is too low; measure again when it is idle"
         print(busy, file=sys.stderr, flush=True)
     measured = measure(file.path)
-    told(name, measured, machine, [judged(each, measured, machine) for each in CHAT_MODELS], sys.stdout)
+    told(name, measured, machine, [judged(each, measured, machine) for each in CHAT_MODELS])
     return 0
 
 
@@ -159,47 +131,46 @@ def model_to_measure(settings: Settings, weights: WeightStore) -> tuple[str, Mod
         NotFound: No language model is here.
         Corrupt: It is not what it must be.
     """
-    shipped = [name for row in rows() if row.kind == "llm" for name in row.weights]
+    shipped = [name for row in provider_rows() if row.kind == "llm" for name in row.weights]
     for name in (*weights_of(LLM, settings.providers.llm), *shipped):
         if weights.has(name):
             return name, weights.find(name)
     raise NotFound(f"no language model is installed to measure with; run `glyphoxa models fetch {shipped[0]}`")
 
 
-def told(name: str, measured: Measured, machine: Machine, verdicts: Sequence[Reckoned], out: TextIO) -> None:
+def told(name: str, measured: Measured, machine: Machine, verdicts: Sequence[Reckoned]) -> None:
     """Print what this machine can run."""
     print(
         f"{Path(name).name} reads {measured.reads_per_s:.0f} tokens per second here and generates"
         f" {measured.speaks_per_s:.0f}. {decimal(machine.free_bytes)} of memory is free."
-        f" Estimates for {machine.n_npcs} NPCs:\n",
-        file=out,
+        f" Estimates for {machine.n_npcs} NPCs:\n"
     )
     headings = "model, parameters, licence, file, memory, reads an NPC, first words, generates, fast enough"
-    table = PlainTable(headings.split(", "))
-    for one in verdicts:
-        model = one.model
-        table.add_row(
-            model.name.rpartition("/")[2],
-            f"{model.billions:.1f} B {model.quantisation}",
-            model.licence,
-            decimal(model.bytes),
+    rows = (
+        (
+            one.model.name.rpartition("/")[2],
+            f"{one.model.billions:.1f} B {one.model.quantisation}",
+            one.model.licence,
+            decimal(one.model.bytes),
             decimal(one.bytes),
             f"{one.opens_s:.0f} s",
             f"{one.first_clause_s:.1f} s",
             f"{one.speaks_per_s:.0f}/s",
             "no: " + "; ".join(one.against) if one.against else "yes",
         )
-    show(table, out)
+        for one in verdicts
+    )
+    show_rows(headings.split(", "), rows)
     found = best(verdicts)
     if found is None:
-        print(f"\nNo model answers within {WITHIN_S:g} s here: use a server (`ollama`, `openai` ...).", file=out)
+        print(f"\nNo model answers within {WITHIN_S:g} s here: use a server (`ollama`, `openai` ...).")
         return
     fits = found.model.name
-    shipped = next((row.name for row in rows() if row.kind == "llm" and fits in row.weights), None)
+    shipped = next((row.name for row in provider_rows() if row.kind == "llm" and fits in row.weights), None)
     llm = f"name: {shipped}" if hub_name(fits) is None else f"name: local, model: {fits}"
-    print(f"\nThe largest model that is fast enough: {fits}", file=out)
-    print(f"  glyphoxa models fetch {fits}", file=out)
-    print(f"  providers: {{llm: {{{llm}}}}}", file=out)
+    print(f"\nThe largest model that is fast enough: {fits}")
+    print(f"  glyphoxa models fetch {fits}")
+    print(f"  providers: {{llm: {{{llm}}}}}")
 
 
 # Voices

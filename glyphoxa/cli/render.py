@@ -11,8 +11,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, TextIO
+from typing import TYPE_CHECKING, Final
 
 from rich.cells import cell_len
 from rich.console import Console
@@ -61,26 +60,11 @@ _MOST_CHANGES: Final = 40
 """Lines of one kind. A new campaign can have thousands."""
 
 
-@dataclass(slots=True)
-class PlainTable:
-    """A table of texts without control characters; see `plain`.
-
-    Attributes:
-        headings: If all are empty, no line of headings is printed.
-        right: Headings of right-aligned columns.
-    """
-
-    headings: Sequence[str]
-    right: Sequence[str] = ()
-    rows: list[list[Text]] = field(default_factory=list)
-
-    def add_row(self, *cells: str | Text) -> None:
-        """Add a row. A `Text` keeps its colour."""
-        self.rows.append([Text(plain(str(cell)), style=cell.style if isinstance(cell, Text) else "") for cell in cells])
+Cells = Sequence[Text]
 
 
 def show_rows(
-    headings: Sequence[str],
+    headings: Sequence[str | Text],
     rows: Iterable[Sequence[str | Text]],
     *,
     nothing: str = "",
@@ -90,18 +74,32 @@ def show_rows(
     """Show a table of rows. Returns 0, the exit status of the verb.
 
     Args:
+        headings: If all are empty, no line of headings is printed. A `Text` may justify its column to the right.
+        rows: A `Text` keeps its colour. Control characters are removed; see `plain`.
         nothing: Printed instead of an empty table; "": the headings are printed.
         limit: The number of rows in the query; if it is reached, a line says that there may be more.
         which: Which rows these are: "first", "last" or "best".
     """
-    table = PlainTable(headings)
-    for row in rows:
-        table.add_row(*row)
-    if nothing and not table.rows:
+    titles = [Text(each) if isinstance(each, str) else each for each in headings]
+    cells = [[Text(plain(str(one)), style=one.style if isinstance(one, Text) else "") for one in row] for row in rows]
+    if nothing and not cells:
         print(nothing)
         return 0
-    show(table)
-    if len(table.rows) == limit:
+    console = _console()
+    widths = _widths(titles, cells, console.width)
+    if widths is None:
+        _show_lines(_as_lines(titles, cells), width=console.width)
+    else:
+        shown = Columns(box=None, pad_edge=False, show_header=any(titles))
+        for title, width in zip(titles, widths, strict=True):
+            shown.add_column(title, width=width, overflow="fold", justify=title.justify or "left")
+        for row in cells:
+            shown.add_row(*row)
+        with console.capture() as written:
+            console.print(shown)
+        for line in written.get().splitlines():
+            print(line.rstrip())
+    if limit and len(cells) == limit:
         print(f"the {which} {limit}; --limit shows more")
     return 0
 
@@ -115,27 +113,6 @@ def progress_bar(amount: ProgressColumn) -> Iterator[Progress]:
         yield bar
 
 
-def show(table: PlainTable, out: TextIO | None = None) -> None:
-    """Print a table, by default to standard output."""
-    to = sys.stdout if out is None else out
-    console = _console(to)
-    widths = _widths(table, console.width)
-    if widths is None:
-        _show_lines(_as_lines(table), to, width=console.width)
-        return
-    shown = Columns(box=None, pad_edge=False, show_header=any(table.headings))
-    for heading, width in zip(table.headings, widths, strict=True):
-        shown.add_column(
-            Text(heading), width=width, overflow="fold", justify="right" if heading in table.right else "left"
-        )
-    for row in table.rows:
-        shown.add_row(*row)
-    with console.capture() as written:
-        console.print(shown)
-    for line in written.get().splitlines():
-        print(line.rstrip(), file=to)
-
-
 def cut(text: str, most_characters: int) -> str:
     """Return a text in one line; "…" replaces what exceeds the maximum length."""
     shown = Text(" ".join(text.split()))
@@ -145,18 +122,17 @@ def cut(text: str, most_characters: int) -> str:
 
 def show_lines(lines: Iterable[IndentedLine]) -> None:
     """Print lines. They wrap between words on a terminal, and not in a pipe."""
-    _show_lines(lines, sys.stdout, width=_console(sys.stdout).width if sys.stdout.isatty() else None)
+    _show_lines(lines, width=_console().width if sys.stdout.isatty() else None)
 
 
-def _console(to: TextIO) -> Console:
-    if to.isatty() or "COLUMNS" in os.environ:
-        return Console(file=to, highlight=False)
-    return Console(file=to, highlight=False, width=WIDTH_WHEN_PIPED)
+def _console() -> Console:
+    width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else WIDTH_WHEN_PIPED
+    return Console(file=sys.stdout, highlight=False, width=width)
 
 
-def _widths(table: PlainTable, room: int) -> list[int] | None:
+def _widths(titles: Cells, rows: Sequence[Cells], room: int) -> list[int] | None:
     """Return the width of each column; None if the table does not fit."""
-    columns = [[Text(heading), *cells] for heading, *cells in zip(table.headings, *table.rows, strict=True)]
+    columns = list(zip(titles, *rows, strict=True))
     wanted = [max(cell.cell_len for cell in column) for column in columns]
     words = [max((cell_len(word) for cell in column for word in cell.plain.split()), default=0) for column in columns]
     widths = [
@@ -174,24 +150,24 @@ def _widths(table: PlainTable, room: int) -> list[int] | None:
     return widths
 
 
-def _as_lines(table: PlainTable) -> Iterable[IndentedLine]:
-    for row in table.rows:
+def _as_lines(titles: Cells, rows: Iterable[Cells]) -> Iterator[IndentedLine]:
+    for row in rows:
         yield IndentedLine(" ".join(cell.plain for cell in row[:_HEAD_CELLS] if cell.plain))
-        for heading, cell in zip(table.headings[_HEAD_CELLS:], row[_HEAD_CELLS:], strict=True):
+        for title, cell in zip(titles[_HEAD_CELLS:], row[_HEAD_CELLS:], strict=True):
             if cell.plain:
-                yield IndentedLine(f"{heading}: {cell.plain}" if heading else cell.plain, 1)
+                yield IndentedLine(f"{title.plain}: {cell.plain}" if title else cell.plain, 1)
 
 
-def _show_lines(lines: Iterable[IndentedLine], to: TextIO, *, width: int | None) -> None:
+def _show_lines(lines: Iterable[IndentedLine], *, width: int | None) -> None:
     for line in lines:
         indent = " " * (_INDENT * line.depth)
         text = plain(line.text)
         if width is None:
-            print(f"{indent}{text}", file=to)
+            print(f"{indent}{text}")
             continue
         room = max(width - len(indent) - _INDENT, _MIN_WIDTH)
         for nth, part in enumerate(Text(text).wrap(Console(width=room), room)):
-            print(f"{indent}{' ' * _INDENT if nth else ''}{part.plain.rstrip()}", file=to)
+            print(f"{indent}{' ' * _INDENT if nth else ''}{part.plain.rstrip()}")
 
 
 # Facts and events

@@ -269,25 +269,3 @@ def test_progress_counts_all_files_and_what_is_here_of_them(store: WeightStore, 
 
 def stick_of_all(tmp_path: Path) -> Path:
     return put(tmp_path / "stick", model_bin=MODEL, words_txt=WORDS, voice_bin=WORDS)
-
-
-def test_the_list_names_state_size_and_licence(store: WeightStore) -> None:
-    put(store.directory / "ears", model_bin=MODEL)
-    out = io.StringIO()
-    assert models.list_models(store, out) == 0
-    row = next(line for line in out.getvalue().splitlines() if line.startswith("ears"))
-    assert row.split()[1:7] == ["96", "%", "10.6", "kB", "CC0-1.0", "any"]
-
-
-def test_the_fetch_command_says_where_things_lie(store: WeightStore, tmp_path: Path) -> None:
-    out = io.StringIO()
-    weights = WeightStore(store.directory, manifest=EARS, hub=NOWHERE)
-    assert models.fetch(weights, ["voice"], out, copy_from=put(tmp_path / "stick", voice_bin=WORDS)) == 0
-    assert out.getvalue().splitlines()[-1] == f"voice: {store.directory / 'voice' / 'voice.bin'}"
-
-
-def test_the_verify_command_reads_what_is_here(store: WeightStore) -> None:
-    put(store.directory / "voice", voice_bin=WORDS)
-    out = io.StringIO()
-    assert models.verify(store, None, out) == 0
-    assert out.getvalue() == "voice: voice.bin is correct\n"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from dataclasses import replace
 
 import pytest
@@ -79,11 +78,11 @@ def test_every_listed_model_can_be_fetched_by_its_name_and_has_its_licence() -> 
         assert 3.5 < 8 * model.bytes / (model.billions * 1e9) < 6.5  # bits a parameter of Q4_K_M
 
 
-def test_what_is_said_names_the_settings_for_it() -> None:
-    out = io.StringIO()
-    told("x.gguf", TWO_CORES, ROOMY, [judged(one, TWO_CORES, ROOMY) for one in (ONE, SEVEN)], out)
-    assert "x.gguf reads 50 tokens per second here and generates 22." in out.getvalue()
-    assert "no: first words after 6.0 s, more than 2.5" in out.getvalue()
-    assert out.getvalue().endswith("  providers: {llm: {name: local, model: a/b/one.gguf}}\n")
-    told("x.gguf", TWO_CORES, ROOMY, [judged(SEVEN, TWO_CORES, ROOMY)], out)
-    assert "No model answers within 2.5 s here" in out.getvalue()
+def test_what_is_said_names_the_settings_for_it(capsys: pytest.CaptureFixture[str]) -> None:
+    told("x.gguf", TWO_CORES, ROOMY, [judged(one, TWO_CORES, ROOMY) for one in (ONE, SEVEN)])
+    said = capsys.readouterr().out
+    assert "x.gguf reads 50 tokens per second here and generates 22." in said
+    assert "no: first words after 6.0 s, more than 2.5" in said
+    assert said.endswith("  providers: {llm: {name: local, model: a/b/one.gguf}}\n")
+    told("x.gguf", TWO_CORES, ROOMY, [judged(SEVEN, TWO_CORES, ROOMY)])
+    assert "No model answers within 2.5 s here" in capsys.readouterr().out

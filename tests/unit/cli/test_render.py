@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.text import Text
 
-from glyphoxa.cli.render import WIDTH_WHEN_PIPED, PlainTable, show
+from glyphoxa.cli.render import WIDTH_WHEN_PIPED, show_rows
 
 Capture = pytest.CaptureFixture[str]
 SESSION = "the-drowned-abbey-20261122-193000"
@@ -19,17 +21,10 @@ def piped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)
 
 
-def lines_of(table: PlainTable, capsys: Capture) -> list[str]:
+def lines_of(capsys: Capture, headings: Sequence[str | Text], *rows: Sequence[str | Text]) -> list[str]:
     capsys.readouterr()
-    show(table)
+    assert show_rows(headings, rows) == 0
     return [Text.from_ansi(line).plain for line in capsys.readouterr().out.splitlines()]
-
-
-def facts() -> PlainTable:
-    table = PlainTable(("id", "fact", "known to", "from"))
-    for fact in ("7fb0c45c", "91aa03de"):
-        table.add_row(fact, "Elowen LOCATED_AT The Anvil " * 10, "witnessed: Grimjaw, Elowen", "campaign file")
-    return table
 
 
 @pytest.mark.parametrize("columns", [None, 40, 60, 80, 200])
@@ -39,7 +34,9 @@ def test_a_table_fits_the_terminal_and_keeps_its_ids_whole(
     if columns is not None:
         monkeypatch.setenv("COLUMNS", str(columns))
         monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    lines = lines_of(facts(), capsys)
+    told = ("Elowen LOCATED_AT The Anvil " * 10, "witnessed: Grimjaw, Elowen", "campaign file")
+    rows = [(fact, *told) for fact in ("7fb0c45c", "91aa03de")]
+    lines = lines_of(capsys, ("id", "fact", "known to", "from"), *rows)
     assert max(map(cell_len, lines)) <= (columns or WIDTH_WHEN_PIPED)
     assert [line[:8] for line in lines if line[:1].isdigit()] == ["7fb0c45c", "91aa03de"]
     assert " ".join(lines).split().count("LOCATED_AT") == 20
@@ -47,9 +44,9 @@ def test_a_table_fits_the_terminal_and_keeps_its_ids_whole(
 
 def test_on_a_narrow_terminal_each_row_is_shown_as_lines(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     monkeypatch.setenv("COLUMNS", "40")
-    table = PlainTable(("no.", "session", "began", "utterances", "", "summary"))
-    table.add_row("2", SESSION, "2026-11-22 19:30", "120", "rolled back", "They found the seal and lost the boat.")
-    assert lines_of(table, capsys) == [
+    headings = ("no.", "session", "began", "utterances", "", "summary")
+    row = ("2", SESSION, "2026-11-22 19:30", "120", "rolled back", "They found the seal and lost the boat.")
+    assert lines_of(capsys, headings, row) == [
         f"2 {SESSION}",
         "  began: 2026-11-22 19:30",
         "  utterances: 120",
@@ -60,9 +57,8 @@ def test_on_a_narrow_terminal_each_row_is_shown_as_lines(monkeypatch: pytest.Mon
 
 
 def test_a_short_column_is_not_broken_while_a_long_one_can_be(capsys: Capture) -> None:
-    table = PlainTable(("no.", "session", "began", "summary"))
-    table.add_row("2", SESSION, "2026-11-22 19:30", "They found the seal and lost the boat. " * 3)
-    heading, first, *_ = lines_of(table, capsys)
+    row = ("2", SESSION, "2026-11-22 19:30", "They found the seal and lost the boat. " * 3)
+    heading, first, *_ = lines_of(capsys, ("no.", "session", "began", "summary"), row)
     assert heading.split() == ["no.", "session", "began", "summary"]
     assert first.startswith(f"2    {SESSION}  2026-11-22 19:30  They found")
 
@@ -71,43 +67,34 @@ def test_an_id_that_is_wider_than_the_terminal_is_broken_and_not_cut(
     monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     monkeypatch.setenv("COLUMNS", "30")
-    table = PlainTable(("id", "name"))
-    table.add_row("x" * 70, "Korvald")
-    assert "".join("".join(lines_of(table, capsys)).split()).count("x") == 70
+    lines = lines_of(capsys, ("id", "name"), ("x" * 70, "Korvald"))
+    assert "".join("".join(lines).split()).count("x") == 70
 
 
 def test_numbers_stand_to_the_right_where_that_is_wished(capsys: Capture) -> None:
-    table = PlainTable(("name", "size"), ["size"])
-    table.add_row("a", "9 kB")
-    table.add_row("b", "120 kB")
-    assert lines_of(table, capsys) == ["name    size", "a       9 kB", "b     120 kB"]
+    lines = lines_of(capsys, ("name", Text("size", justify="right")), ("a", "9 kB"), ("b", "120 kB"))
+    assert lines == ["name    size", "a       9 kB", "b     120 kB"]
 
 
 @pytest.mark.parametrize(
     ("who", "cells"), [("\u65e5\u672c\u8a9e", 6), ("Zoe\u0308", 3), ("\U0001f409", 2), ("Ren\u00e9", 4)]
 )
 def test_columns_stand_below_each_other_whatever_is_written_in_them(capsys: Capture, who: str, cells: int) -> None:
-    table = PlainTable(("who", "said"))
-    table.add_row(who, "|")
-    table.add_row("Grimjaw", "|")
-    _, wide, plain = lines_of(table, capsys)
+    _, wide, plain = lines_of(capsys, ("who", "said"), (who, "|"), ("Grimjaw", "|"))
     assert cell_len(who) == cells
     assert cell_len(wide.partition("|")[0]) == plain.index("|")
 
 
 def test_a_text_without_spaces_is_broken_inside_its_column(capsys: Capture) -> None:
-    table = PlainTable(("who", "said"))
-    table.add_row("Tamsin", "\u6c34" * 90)
-    _, *lines = lines_of(table, capsys)
+    _, *lines = lines_of(capsys, ("who", "said"), ("Tamsin", "\u6c34" * 90))
     assert "".join(lines).count("\u6c34") == 90
     assert max(map(cell_len, lines)) <= WIDTH_WHEN_PIPED
     assert lines[1].startswith(" " * len("Tamsin"))
 
 
 def test_what_somebody_typed_is_no_command_to_the_terminal_in_a_table_either(capsys: Capture) -> None:
-    table = PlainTable(("who", "said"))
-    table.add_row("[bold]Tamsin", Text("\x1b[2Jhello\x07\nthere\x9b1m"))
-    assert lines_of(table, capsys) == ["who           said", "[bold]Tamsin  [2Jhello there 1m"]
+    row = ("[bold]Tamsin", Text("\x1b[2Jhello\x07\nthere\x9b1m"))
+    assert lines_of(capsys, ("who", "said"), row) == ["who           said", "[bold]Tamsin  [2Jhello there 1m"]
 
 
 CELLS = st.text(st.sampled_from("ab -\u6c34\u0308\U0001f409"), max_size=60)
@@ -119,10 +106,7 @@ def test_no_line_is_wider_and_no_letter_is_lost(
     monkeypatch: pytest.MonkeyPatch, capsys: Capture, rows: list[tuple[str, ...]], columns: int
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
-    table = PlainTable(("id", "fact", "", "known to"))
-    for row in rows:
-        table.add_row(*row)
-    lines = lines_of(table, capsys)
+    lines = lines_of(capsys, ("id", "fact", "", "known to"), *rows)
     assert max(map(cell_len, lines), default=0) <= columns
     shown, typed = "".join(lines), "".join("".join(row) for row in rows)
     assert shown.count("b") == typed.count("b")
