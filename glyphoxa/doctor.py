@@ -35,6 +35,7 @@ from rich.filesize import decimal
 from glyphoxa.adapters.local.machine import is_busy
 from glyphoxa.adapters.postgres.server.database import Condition, condition_of
 from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres
+from glyphoxa.adapters.tls import good_until
 from glyphoxa.app.engines import installed, read_playable
 from glyphoxa.app.languages import campaign_of, for_campaign, language_findings
 from glyphoxa.app.models import named, weights_for
@@ -83,11 +84,8 @@ _LEAST_FREE: Final = 300_000_000
 _WELL_FREE: Final = 2_000_000_000
 """Bytes: a database's write-ahead log may take this much for a time."""
 
-CertificateUntil = Callable[[Path | None, Path | None], datetime | None]
-"""Reads a certificate with its key: until when it is good; None where there is none."""
 
-
-def before_a_table(settings: Settings, *, certificate_until: CertificateUntil, is_quick: bool) -> list[Finding]:
+def before_a_table(settings: Settings, *, is_quick: bool) -> list[Finding]:
     """Return the findings before a table is opened. Blocks: mostly for a few seconds, at most for two minutes.
 
     Args:
@@ -95,14 +93,13 @@ def before_a_table(settings: Settings, *, certificate_until: CertificateUntil, i
     """
     campaign = campaign_of(settings)
     settings = for_campaign(settings, campaign)
-    microphone_of = partial(https, settings.server, certificate_until=certificate_until)
     found = examined(
         [
             *_of_machine(),
             Check("campaign", partial(_campaign, settings), _BUSY_DISK),
             *_of_settings(settings, campaign, needed=partial(_needed_memory, settings), starts=not is_quick),
             Check("port", partial(ports, settings.ports()), _SLOW_NAMES),
-            Check("microphone", microphone_of, "look at server.tls_cert and server.tls_key"),
+            Check("microphone", partial(https, settings.server), "look at server.tls_cert and server.tls_key"),
         ],
         within_s=WITHIN_S,
     )
@@ -559,13 +556,13 @@ def microphone(url: str, *, is_self_signed: bool = False) -> Finding:
     )
 
 
-def https(settings: ServerSettings, *, certificate_until: CertificateUntil) -> Iterator[Finding]:
+def https(settings: ServerSettings) -> Iterator[Finding]:
     """Check the certificate of the settings, and what their address means for the microphone.
 
     Raises:
         GlyphoxaError: The certificate cannot be read.
     """
-    until = certificate_until(settings.tls_cert, settings.tls_key)
+    until = good_until(settings.tls_cert, settings.tls_key)
     if until is not None and until < datetime.now(UTC):
         text = f"{settings.tls_cert} expired on {until:%Y-%m-%d}: renew it, and set server.tls_cert to the new one"
         yield Finding("error", "microphone", text)

@@ -6,7 +6,6 @@ import argparse
 import json
 from collections.abc import Iterable
 from dataclasses import asdict
-from datetime import datetime
 from pathlib import Path
 
 from rich.text import Text
@@ -84,11 +83,4 @@ def _found(options: argparse.Namespace) -> list[Finding]:
         return [*mistakes, *without_settings()]
     if options.campaign is not None:
         settings = settings.model_copy(update={"campaign": options.campaign.absolute()})
-    return before_a_table(settings, certificate_until=_certificate_until, is_quick=options.quick)
-
-
-def _certificate_until(certificate: Path | None, key: Path | None) -> datetime | None:
-    # It is in a package of the extra `voice`.
-    from glyphoxa.web.serving import good_until
-
-    return good_until(certificate, key)
+    return before_a_table(settings, is_quick=options.quick)

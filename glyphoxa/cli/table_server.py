@@ -19,6 +19,7 @@ from glyphoxa.actors.clock import now_ms
 from glyphoxa.actors.deadline import STEP_MS, ClosingStack, within
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
+from glyphoxa.adapters.tls import Tls, fingerprint, given, self_signed
 from glyphoxa.app import engines
 from glyphoxa.app.desk import DeskSource
 from glyphoxa.app.table import open_table
@@ -39,16 +40,7 @@ from glyphoxa.web.desk.frame import DeskFrame, ServedTable, add_pages
 from glyphoxa.web.desk.live import add_desk
 from glyphoxa.web.ice import IceServer, servers_of
 from glyphoxa.web.own_lines import OwnLinesOfTable
-from glyphoxa.web.serving import (
-    Server,
-    Tls,
-    fingerprint,
-    given,
-    is_of_this_machine,
-    reached_hosts,
-    self_signed,
-    url_of,
-)
+from glyphoxa.web.serving import Server, is_of_this_machine, reached_hosts, url_of
 
 PAGES_MS = 8_000
 """Until every page knows that the table closes, and has left its seat."""

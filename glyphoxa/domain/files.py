@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any, BinaryIO, Final
+from typing import IO, Any, BinaryIO, Final, Literal, TextIO
 
 PRIVATE: Final = 0o600
 _USUAL: Final = 0o666
@@ -69,3 +69,20 @@ def lock_nowait(file: IO[Any], how: int = fcntl.LOCK_EX) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+def open_private(path: Path, mode: Literal["w", "a"]) -> TextIO:
+    """Open a UTF-8 text file that only this user may read, in a directory for this user alone.
+
+    Raises:
+        OSError: The directory cannot be made, or the file cannot be opened.
+    """
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path.parent.chmod(0o700)
+    return open(path, mode, encoding="utf-8", opener=_opener)
+
+
+def _opener(path: str, flags: int) -> int:
+    opened = os.open(path, flags | os.O_CLOEXEC, PRIVATE)
+    os.fchmod(opened, PRIVATE)
+    return opened

@@ -16,10 +16,10 @@ import httpx
 import pytest
 from websockets.asyncio.client import ClientConnection, connect
 
+from glyphoxa.adapters.tls import Tls, self_signed
 from glyphoxa.web.access.links import Entrance, Links
 from glyphoxa.web.access.records import AuditKind
 from glyphoxa.web.access.roles import Grant, Role
-from glyphoxa.web.serving import Tls, self_signed
 from tests.support.patience import DEADLINE_S
 from tests.support.programs import program
 from tests.support.web_client import Browser, next_of

@@ -14,13 +14,13 @@ import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
+from glyphoxa.adapters.tls import self_signed
 from glyphoxa.domain.campaign import Campaign, Entity, Scene
 from glyphoxa.domain.ids import EntityId, NpcId, SceneId
 from glyphoxa.web.access.links import Entrance, Links
 from glyphoxa.web.access.records import AuditKind
 from glyphoxa.web.access.roles import Grant, Role
 from glyphoxa.web.page_socket import Pulse
-from glyphoxa.web.serving import self_signed
 from tests.support.patience import DEADLINE_MS, until
 from tests.support.web_client import Browser, next_of
 from tests.support.web_door import Door, Visitor, a_door

@@ -18,6 +18,7 @@ import httpx
 import numpy as np
 
 from glyphoxa.actors.deadline import ClosingStack
+from glyphoxa.adapters.tls import Tls
 from glyphoxa.app.desk import DeskSource
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.campaign import Campaign, Entity, Npc, Player, Scene
@@ -59,7 +60,7 @@ from glyphoxa.web.desk.live import add_desk
 from glyphoxa.web.own_lines import OwnLinesOfTable
 from glyphoxa.web.page_socket import Pulse
 from glyphoxa.web.seats import Deadlines
-from glyphoxa.web.serving import Server, Tls, bind, url_of
+from glyphoxa.web.serving import Server, bind, url_of
 from glyphoxa_pipelines.webrtc import build
 from tests.support.builders import a_partial
 from tests.support.patience import DEADLINE_MS, DEADLINE_S

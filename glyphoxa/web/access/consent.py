@@ -26,9 +26,10 @@ from glyphoxa.config.recipients import HERE, PROVIDERS, host_of
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.dsn import Dsn
 from glyphoxa.domain.errors import InvalidInput
+from glyphoxa.domain.files import open_private
 from glyphoxa.domain.ids import PlayerId
 from glyphoxa.providers.building import NONE, Choice, runs_here
-from glyphoxa.web.access.records import entries_in, open_private, private_directory
+from glyphoxa.web.access.records import entries_in
 from glyphoxa.web.access.roles import Grant, Grants, Role
 
 _CATALOGUES: Final = Path(__file__).parents[1] / "static" / "words"
@@ -220,7 +221,6 @@ class ConsentRegister:
 
     def _append(self, consent: Consent) -> None:
         try:
-            private_directory(self._path.parent)
             with open_private(self._path, "a") as file:
                 # A line that a killed process left torn must not swallow this one: it begins on a line of its own.
                 file.write(f"\n{json.dumps(asdict(consent))}\n")

@@ -27,10 +27,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from glyphoxa.config.recipients import HERE
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
-from glyphoxa.domain.files import PRIVATE, replace_file
+from glyphoxa.domain.files import PRIVATE, open_private, replace_file
 from glyphoxa.domain.ids import PlayerId
 from glyphoxa.web.access.consent import ConsentRegister
-from glyphoxa.web.access.records import AuditKind, links_path, open_private, private_directory
+from glyphoxa.web.access.records import AuditKind, links_path
 from glyphoxa.web.access.roles import EVERYTHING, Grant, Grants, Refusal, Role
 from glyphoxa.web.ice import IceServer
 
@@ -268,7 +268,6 @@ class Links:
     def _locked(self) -> Iterator[None]:
         folder = self._path.parent
         try:
-            private_directory(folder)
             lock = open_private(self._path.with_suffix(".lock"), "a")
         except OSError as error:
             raise InvalidInput(f"{folder}: {error.strerror}") from error

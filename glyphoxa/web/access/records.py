@@ -8,7 +8,6 @@ that has reached its size is set aside as `.1`, and the one set aside before is 
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -16,31 +15,16 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Literal, TextIO, TypeVar
+from typing import Any, TypeVar
 
 from loguru import logger
 from pydantic import TypeAdapter, ValidationError
 
 from glyphoxa.domain.errors import InvalidInput, Unavailable
-from glyphoxa.domain.files import PRIVATE, replace_file
+from glyphoxa.domain.files import PRIVATE, open_private, replace_file
 from glyphoxa.domain.ids import CampaignId, PlayerId, slug
 
 T = TypeVar("T")
-
-
-def private_directory(path: Path) -> None:
-    """Raises: OSError: It cannot be made."""
-    path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    path.chmod(0o700)
-
-
-def open_private(path: Path, mode: Literal["w", "a"]) -> TextIO:
-    """Open a UTF-8 text file that only this user may read.
-
-    Raises:
-        OSError: It cannot be opened.
-    """
-    return open(path, mode, encoding="utf-8", opener=_opener)
 
 
 def lines_in(path: Path) -> list[str]:
@@ -70,12 +54,6 @@ def entries_in(path: Path, kind: TypeAdapter[T]) -> list[T]:
         with suppress(ValidationError):
             found.append(kind.validate_json(line))
     return found
-
-
-def _opener(path: str, flags: int) -> int:
-    opened = os.open(path, flags | os.O_CLOEXEC, 0o600)
-    os.fchmod(opened, 0o600)
-    return opened
 
 
 def links_path(data_dir: Path, campaign: CampaignId) -> Path:
@@ -173,7 +151,6 @@ class AuditLog:
     def _append(self, entry: AuditEntry) -> None:
         line = json.dumps(asdict(entry), ensure_ascii=False) + "\n"
         try:
-            private_directory(self._path.parent)
             if self._path.exists() and self._path.stat().st_size + len(line) > self._max_bytes:
                 self._path.replace(self._path.with_suffix(".jsonl.1"))
             with open_private(self._path, "a") as file:

@@ -16,6 +16,7 @@ from typing import NoReturn
 import psutil
 import pytest
 
+from glyphoxa.adapters.tls import GOOD_FOR, self_signed
 from glyphoxa.config.check import Finding, ports
 from glyphoxa.config.sections import ServerSettings
 from glyphoxa.doctor import (
@@ -37,10 +38,6 @@ from tests.support.patience import DEADLINE_S
 
 GB = 1_000_000_000
 WELL = Finding("ok", "well", "as it must be")
-
-
-def no_certificate(_certificate: Path | None, _key: Path | None) -> datetime | None:
-    return None
 
 
 # How checks are run
@@ -174,17 +171,18 @@ def test_a_host_that_is_not_of_this_machine_is_an_error() -> None:
 def test_the_address_decides_whether_browsers_give_the_microphone(
     settings: ServerSettings, level: str, words: str
 ) -> None:
-    (finding,) = https(settings, certificate_until=no_certificate)
+    (finding,) = https(settings)
     assert (finding.level, finding.subject) == (level, "microphone")
     assert words in finding.text
 
 
-def test_a_certificate_that_has_ended_is_an_error() -> None:
-    settings = ServerSettings(host="0.0.0.0", tls_cert=Path("town.pem"), tls_key=Path("town.key"))
+def test_a_certificate_that_has_ended_is_an_error(tmp_path: Path) -> None:
     now = datetime.now(UTC)
-    (ended,) = https(settings, certificate_until=lambda _certificate, _key: now - timedelta(days=1))
-    assert ended.level == "error" and "town.pem expired on " in ended.text and "renew it" in ended.text
-    (good,) = https(settings, certificate_until=lambda _certificate, _key: now + timedelta(days=1))
+    old = self_signed(tmp_path / "old", [], now=now - GOOD_FOR - timedelta(days=1))
+    (ended,) = https(ServerSettings(host="0.0.0.0", tls_cert=old.certificate, tls_key=old.key))
+    assert ended.level == "error" and "certificate.pem expired on " in ended.text and "renew it" in ended.text
+    new = self_signed(tmp_path / "new", [], now=now)
+    (good,) = https(ServerSettings(host="0.0.0.0", tls_cert=new.certificate, tls_key=new.key))
     assert good.level == "ok" and "https://" in good.text
 
 

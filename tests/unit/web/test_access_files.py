@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
+from glyphoxa.adapters.tls import GOOD_FOR, fingerprint, given, self_signed
 from glyphoxa.domain.campaign import Player
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, PlayerId
 from glyphoxa.web.access.links import BadInvitation, Links
 from glyphoxa.web.access.records import AuditKind, AuditLog, read_audit
 from glyphoxa.web.access.roles import Grant, Role
-from glyphoxa.web.serving import GOOD_FOR, fingerprint, given, self_signed
 from tests.support.builders import a_campaign
 
 MIRA = Grant(Role.PLAYER, PlayerId("mira"))
