@@ -8,7 +8,6 @@ import shlex
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -93,7 +92,7 @@ def run(options: argparse.Namespace) -> int:
                     campaign,
                     settings.data_directory,
                     now_ms=began_ms,
-                    terminal=Terminal(say, _ask if sys.stdin.isatty() and sys.stdout.isatty() else None),
+                    ask=_ask if sys.stdin.isatty() and sys.stdout.isatty() else None,
                 )
             server = TableServer(settings, campaign, session, address, listener)
             try:
@@ -131,18 +130,6 @@ Ask = Callable[[str], str]
 """Shows a line on a terminal and returns the answer. Raises EOFError when there is none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Terminal:
-    """
-    Attributes:
-        say: Shows a line.
-        ask: None if nobody can answer: then a session continues only if an option says so.
-    """
-
-    say: Callable[[str], None]
-    ask: Ask | None
-
-
 async def session_to_open(wanted: str, settings: Settings, campaign: Campaign | None) -> SessionId:
     """Return the session with this number; else the one with this name, new or not. A number needs the database.
 
@@ -166,12 +153,13 @@ def choose(
     data: Path,
     *,
     now_ms: int,
-    terminal: Terminal,
+    ask: Ask | None,
 ) -> SessionId | None:
     """Return the session to open: the one in the options, else the last one if it can continue; None for a new one.
 
     Args:
         data: The data directory.
+        ask: None if nobody can answer: then a session continues only if an option says so.
 
     Raises:
         NotFound: The options ask for the last session, and there is none.
@@ -188,10 +176,10 @@ def choose(
     if last is None or (last.closed_ms is not None and now_ms - last.closed_ms > RECENT_MS):
         return None
     how = _how_it_ended(last, zone_of_campaign(campaign.time_zone), now_ms=now_ms)
-    if terminal.ask is None:
-        terminal.say(f"{how}. This is a new one; `--session {last.session}` continues it.")
+    if ask is None:
+        say(f"{how}. This is a new one; `--session {last.session}` continues it.")
         return None
-    return last.session if _wants(terminal.ask, f"{how}.", by_default=last.closed_ms is None) else None
+    return last.session if _wants(ask, f"{how}.", by_default=last.closed_ms is None) else None
 
 
 def _wants(ask: Ask, how: str, *, by_default: bool) -> bool:

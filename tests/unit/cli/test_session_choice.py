@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 
 import pytest
 
 from glyphoxa.cli.serve import RECENT_MS, TO_OPEN, choose
-from glyphoxa.cli.serve import Terminal as Shell
 from glyphoxa.domain.errors import NotFound
 from glyphoxa.domain.ids import CampaignId, SceneId, SessionId
 from glyphoxa.transcript.sessions import LastSession, LastSessions
@@ -45,11 +46,11 @@ class Terminal:
 def chosen(
     data: Path, *arguments: str, terminal: Terminal | None = None, now_ms: int = NOW_MS
 ) -> tuple[SessionId | None, list[str]]:
-    said: list[str] = []
     campaign = replace(a_campaign(), time_zone="UTC")
     ask: Callable[[str], str] | None = terminal.ask if terminal is not None else None
-    session = choose(options(*arguments), campaign, data, now_ms=now_ms, terminal=Shell(said.append, ask))
-    return session, said
+    with redirect_stdout(StringIO()) as said:
+        session = choose(options(*arguments), campaign, data, now_ms=now_ms, ask=ask)
+    return session, said.getvalue().splitlines()
 
 
 @pytest.mark.parametrize(("answer", "session"), [("", "evening-7"), ("Y", "evening-7"), ("no", None)])
@@ -84,7 +85,7 @@ def test_without_a_terminal_a_new_session_begins_and_one_line_says_how_to_go_on(
     assert chosen(tmp_path) == (
         None,
         [
-            "the session evening-7 of 08:00 was not closed. This is a new one; `--session evening-7` continues it.",
+            "The session evening-7 of 08:00 was not closed. This is a new one; `--session evening-7` continues it.",
         ],
     )
 

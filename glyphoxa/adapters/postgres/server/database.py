@@ -51,23 +51,6 @@ async def is_pooled(connection: OwnConnection) -> bool:
     return bool(await connection.fetchval(_PID) != connection.get_server_pid())
 
 
-async def keeps_sessions(one: OwnConnection, other: OwnConnection) -> bool:
-    """Whether a client keeps its server session for as long as it is connected.
-
-    Args:
-        one: A connection outside any transaction.
-        other: Another one to the same address: it would get a session that `one` does not hold.
-    """
-    try:
-        before = await one.fetchval(_PID)
-        async with other.transaction():
-            taken = await other.fetchval(_PID)
-            after = await one.fetchval(_PID)
-    except _LENT:
-        return False
-    return bool(before == after != taken)
-
-
 # Set-up of every connection: settings, type codecs, role, and campaign.
 
 
@@ -499,18 +482,24 @@ async def connected(dsn: Dsn) -> AsyncIterator[OwnConnection]:
 
 
 async def _refuse_lent_sessions(connection: OwnConnection, dsn: Dsn) -> None:
+    """Refuse a pooler through which another client gets the session of a connection outside any transaction."""
     other = await asyncpg.connect(dsn.text, timeout=_CONNECT_TIMEOUT_S)
     try:
-        keeps = await keeps_sessions(connection, other)
+        before = await connection.fetchval(_PID)
+        async with other.transaction():
+            taken = await other.fetchval(_PID)
+            if before == await connection.fetchval(_PID) != taken:
+                return
+    except _LENT:
+        pass
     finally:
         with contextlib.suppress(*AWAY):
             await other.close(timeout=_RELEASE_TIMEOUT_S)
-    if not keeps:
-        raise InvalidInput(
-            f"memory.postgres_dsn: the pooler at {dsn} shares server sessions between clients, which "
-            "would let one campaign see another: use session pooling (PgBouncer: `pool_mode = session`), or "
-            "connect to the server directly"
-        )
+    raise InvalidInput(
+        f"memory.postgres_dsn: the pooler at {dsn} shares server sessions between clients, which "
+        "would let one campaign see another: use session pooling (PgBouncer: `pool_mode = session`), or "
+        "connect to the server directly"
+    )
 
 
 # A superuser switches to an ordinary role: see `set_up`.
