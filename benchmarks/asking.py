@@ -30,7 +30,8 @@ from glyphoxa.app.background import local_slots
 from glyphoxa.app.engines import MouthSpec, OpenMouth
 from glyphoxa.app.memory import open_store_for
 from glyphoxa.app.models import LocalModels, load_local_models
-from glyphoxa.app.table import Opening, open_with
+from glyphoxa.app.reader import BackgroundReader, open_reader
+from glyphoxa.app.table import TableBuilder
 from glyphoxa.config.provider_sections import LlmSettings, ProvidersSettings
 from glyphoxa.config.sections import ContextSettings, TurnsSettings
 from glyphoxa.config.settings import Settings
@@ -160,30 +161,36 @@ class Tables:
         self, scene: Scene, player: Player, number: str, *, mouth: OpenMouth = open_tone_mouth
     ) -> AsyncIterator[TableSession]:
         """Open a table in that scene with the player, for a session that is not stored."""
-        async with opened(self._opening(scene, number, mouth), player) as table:
-            yield table
-
-    def _opening(self, scene: Scene, number: str, mouth: OpenMouth) -> Opening:
         scenes = sorted(self.campaign.scenes, key=lambda each: each.id != scene.id)
         settings = self.settings.model_copy(update={"data_dir": self.settings.data_directory / f"asked-{number}"})
         store = copy(self.store)
         store.log = _NothingIsKept(self.store.database)
-        return Opening(
+        builder = partial(
+            TableBuilder,
             settings=settings,
             campaign=replace(self.campaign, scenes=tuple(scenes)),
             session=SessionId(f"asked-{number}"),
             local=self.local,
             store=store,
             mouths={npc.engine: mouth for npc in self.campaign.npcs},
-            outside={},
         )
+        async with opened(builder, player) as table:
+            yield table
 
 
 @asynccontextmanager
-async def opened(opening: Opening, *players: Player) -> AsyncIterator[TableSession]:
-    """Open a table with these players, for the time of the block."""
+async def opened(
+    builder: partial[TableBuilder], *players: Player, reader: BackgroundReader | None = None
+) -> AsyncIterator[TableSession]:
+    """Open a table with these players, for the time of the block.
+
+    Args:
+        builder: Takes the stack that closes the table.
+        reader: None: the table opens one for itself.
+    """
     async with ClosingStack() as stack:
-        table = await open_with(opening, stack, tell=lambda _: None)
+        reader = reader or open_reader(builder.keywords["settings"], builder.keywords["store"], stack)
+        table = await builder(stack=stack).open(reader, tell=lambda _: None)
         table.adopt(stack.pop_all())
     try:
         for player in players:

@@ -22,6 +22,7 @@ from typing import Any, Final, get_args
 
 from benchmarks.foundry_worlds import FOR_ALL, FOR_GM, STORES
 from benchmarks.runner import command, percent, positive, rss_mb, run, tell, write_rows
+from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres
 from glyphoxa.adapters.postgres.store import open_store
 from glyphoxa.app.background import imports_of
 from glyphoxa.dm.imported import EVERYTHING, ImportKind, SourceDocument, SourceWorld
@@ -115,7 +116,7 @@ def _words(texts: Iterable[str], *marks: str) -> list[str]:
 
 async def _reviewed(world: SourceWorld, directory: Path, read_s: float) -> dict[str, Any]:
     """Return how long the review takes, and what the same world proposes again."""
-    async with open_store(None, data_dir=directory) as store:
+    async with open_store(EmbeddedPostgres(directory / "postgres")) as store:
         await store.database.open()
         async with store.database.use(_CAMPAIGN) as connection:
             await connection.execute("INSERT INTO campaigns (id, name, language) VALUES ($1, $1, 'en')", _CAMPAIGN)

@@ -27,7 +27,7 @@ from glyphoxa.app import engines
 from glyphoxa.app.memory import open_store_for
 from glyphoxa.app.models import load_local_models
 from glyphoxa.app.reader import open_reader
-from glyphoxa.app.table import Opening, open_with
+from glyphoxa.app.table import TableBuilder
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.events import NpcSilent, TableEvent
@@ -132,17 +132,16 @@ async def open_tables(
     for n, settings in enumerate(all_settings):
         assert settings.campaign is not None
         campaign = read_campaign(settings.campaign).campaign
-        opening = Opening(
+        builder = TableBuilder(
             settings=settings.model_copy(update={"data_dir": settings.campaign.parent}),
             campaign=campaign,
             session=SessionId(f"{session}-{n}"),
             local=local,
             store=store,
             mouths={npc.engine: engines.find_mouth(npc.engine, files={}) for npc in campaign.npcs},
-            outside={},
-            reader=reader,
+            stack=stack,
         )
-        tables.append(await open_with(opening, stack, tell=lambda _: None))
+        tables.append(await builder.open(reader, tell=lambda _: None))
     for table in tables:
         await table.wait_until_ready()
     return tables

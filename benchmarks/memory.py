@@ -27,6 +27,7 @@ from benchmarks.invented import Embeddings, InventedCampaign, Size, invented_cam
 from benchmarks.memory_load import learn, load
 from benchmarks.memory_operations import MORE, REQUIRED, Operations, Prepare
 from benchmarks.runner import command, filled_once, percentiles, positive, run, tell
+from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import EntityId, NpcId
@@ -60,9 +61,8 @@ async def measure(options: argparse.Namespace, directory: Path) -> dict[str, Any
     campaigns = invented_campaigns(options.campaigns, size, other_share=options.other_share, seed=options.seed)
     embeddings = Embeddings.load(options.embeddings, seed=options.seed)
     async with AsyncExitStack() as stack:
-        store = await stack.enter_async_context(
-            open_store(options.dsn, data_dir=directory, embedder=embeddings.embedder)
-        )
+        server = options.dsn or EmbeddedPostgres(directory / "postgres")
+        store = await stack.enter_async_context(open_store(server, embedder=embeddings.embedder))
         await store.database.open()
         figures = await _load(store, campaigns, embeddings, directory)
         figures["db_mb"] = await _size_mb(store)

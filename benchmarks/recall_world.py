@@ -17,6 +17,7 @@ from benchmarks.invented import Embeddings
 from benchmarks.recall_data import RecallData, campaign_of, utterances_of
 from benchmarks.runner import filled_once, tell
 from benchmarks.table import write_talk
+from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.adapters.postgres.transcript.feed import PostgresTalkFeed
 from glyphoxa.app.models import load_embedder
@@ -146,7 +147,8 @@ async def loaded_talk(
     shipped = RecallSettings()
     embedder = await _embedder(embeddings)
     questions = PatientEmbedder.around(embedder, deadline_ms=shipped.embed_deadline_ms)
-    async with open_store(None, data_dir=directory, embedder=questions.embedder, recall=patient(shipped)) as store:
+    server = EmbeddedPostgres(directory / "postgres")
+    async with open_store(server, embedder=questions.embedder, recall=patient(shipped)) as store:
         await store.database.open()
         name = "none" if embedder is None else embedder.name
         figures = await _load(store, data, directory, embeddings=name)

@@ -18,6 +18,7 @@ from benchmarks.provider_process import CHUNK_BYTES, CHUNK_MS, Addresses, Record
 from benchmarks.runner import tell
 from glyphoxa.actors.clock import now_ms
 from glyphoxa.adapters.postgres.store import Store, open_store
+from glyphoxa.app.memory import database_of
 from glyphoxa.app.models import embedder_of, load_local_models
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.provider_sections import (
@@ -150,9 +151,7 @@ async def load_history(settings: Settings, n_entries: int) -> None:
     async with AsyncExitStack() as stack:
         models = await load_local_models(settings.model_copy(update={"providers": cloud}), stack, slots=1)
         embedder = None if models.minilm is None else embedder_of(models.minilm)
-        store = await stack.enter_async_context(
-            open_store(settings.memory.postgres_dsn, data_dir=settings.data_directory, embedder=embedder)
-        )
+        store = await stack.enter_async_context(open_store(database_of(settings, embedder), embedder=embedder))
         await store.database.open()
         await store.campaigns.load(campaign)
         await write_talk(store, past_talk(campaign, n_entries), settings.data_directory / "spool")

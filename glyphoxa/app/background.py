@@ -18,7 +18,7 @@ from glyphoxa.adapters.postgres.server.listen import NAMES, SAID
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.imports import PostgresImports
 from glyphoxa.adapters.postgres.world.learned_names import PostgresLearnedNames
-from glyphoxa.app.models import LocalModels, load_llama
+from glyphoxa.app.models import load_llama
 from glyphoxa.chat.asker import ModelAsker, QuestionLimits
 from glyphoxa.chat.questions import StructuredLlm
 from glyphoxa.chronicle.atoms import Grafter
@@ -495,13 +495,8 @@ def corrector_of(names: Gazetteer, settings: CorrectionSettings) -> Corrector:
     return first_corrector(names, rule)
 
 
-def transcribed(campaign: Campaign) -> frozenset[NpcId]:
-    """Return NPCs whose words are the transcript of a speech-to-speech provider."""
-    return frozenset(npc.id for npc in campaign.npcs if npc.engine == "s2s")
-
-
 async def open_asking(
-    settings: Settings, stack: AsyncExitStack, safety: SafetyTopics, *, local: LocalModels
+    settings: Settings, campaign: Campaign, stack: AsyncExitStack, *, llama: LlamaServer | None = None
 ) -> Asking | None:
     """Open the language model of the second look; None without one. `stack` closes it.
 
@@ -511,10 +506,10 @@ async def open_asking(
     correction = settings.correction
     if correction.llm.name == NONE:
         return None
-    asker = open_asker(settings, stack, kind=SECOND_LOOK, llama=local.llama)
+    asker = _safe(open_asker(settings, stack, kind=SECOND_LOOK, llama=llama), campaign)
     is_local = runs_here(SECOND_LOOK, correction.llm.name)
     deadline_ms = LOCAL_LOOK_MS if is_local else CLOUD_LOOK_MS
-    asker = replace(asker, deadline_ms=deadline_ms, temperature=TEMPERATURE, forbids=safety.forbids)
+    asker = replace(asker, deadline_ms=deadline_ms, temperature=TEMPERATURE)
     asking = Asking(asker, low_confidence=correction.low_confidence)
     return replace(asking, most_names=LOCAL_NAMES, gives_way=True) if is_local else asking
 

@@ -148,7 +148,7 @@ class Desk:
         await self.timeline.session(session)
         named = {DM_VIEW: "DM", **{View(npc.id): npc.name for npc in self.resolver.npcs}}
         wanted = [DM_VIEW if view == DM_VIEW else View(self.resolver.npc(view))] if view else named
-        states = await self.store.states.states(self.campaign, session)
+        states = await self.store.states(self.campaign, session).all()
         return [
             await self._session_view(session, each, named[each], states.get(each, SessionState())) for each in wanted
         ]

@@ -11,7 +11,10 @@ from pathlib import Path
 
 from loguru import logger
 
+from glyphoxa.actors.clock import now_ms
 from glyphoxa.actors.supervisor import Supervisor
+from glyphoxa.adapters.postgres.server.database import Database
+from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.adapters.postgres.transcript.log import PostgresTranscriptLog
 from glyphoxa.app.background import chronicle_log, timeline_writer
@@ -22,12 +25,12 @@ from glyphoxa.config.settings import Settings
 from glyphoxa.dm.campaign_diff import CampaignChanges
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import Corrupt, GlyphoxaError, InvalidInput, Unavailable
-from glyphoxa.domain.events import Degraded, MemoryChanged, MemoryHealth, TableEvent, Trouble
+from glyphoxa.domain.events import Degraded, MemoryChanged, MemoryHealth, Trouble
 from glyphoxa.domain.heard import Utterance
-from glyphoxa.domain.ids import SessionId
 from glyphoxa.npc.session import EarlierTalk
-from glyphoxa.npc.table_state import Covered
+from glyphoxa.npc.table_state import Covered, TableState
 from glyphoxa.recall.recall import RecallAround
+from glyphoxa.recall.vectors import Embedder
 from glyphoxa.transcript.delivery import MemoryWatch
 from glyphoxa.transcript.journal import Journal, SessionMark
 from glyphoxa.transcript.ports import TranscriptLog
@@ -41,6 +44,30 @@ FLUSH_MS = 5_000
 """Time for the database at the end of a session. The next session sends the rest."""
 
 
+def database_of(settings: Settings, embedder: Embedder | None, *, any_model: bool = False) -> Database:
+    """Return the configured database, which is not connected.
+
+    Args:
+        any_model: It may hold the vectors of another model.
+
+    Raises:
+        InvalidInput: The embedder has other dimensions than the settings.
+    """
+    memory = settings.memory
+    if embedder is not None and embedder.dimensions != memory.embedding_dimensions:
+        raise InvalidInput(
+            f"memory.embedding_dimensions is {memory.embedding_dimensions}, but the model {embedder.name} has "
+            f"{embedder.dimensions}"
+        )
+    server: str | EmbeddedPostgres | None = memory.postgres_dsn
+    return Database(
+        EmbeddedPostgres(settings.data_directory / "postgres") if server is None else server,
+        embedding_dimensions=memory.embedding_dimensions,
+        embedding_model=None if embedder is None else embedder.name,
+        any_model=any_model,
+    )
+
+
 async def open_store_for(settings: Settings, local: LocalModels, stack: AsyncExitStack) -> Store | None:
     """Create the store without connecting. None if the settings disable long-term memory.
 
@@ -50,15 +77,8 @@ async def open_store_for(settings: Settings, local: LocalModels, stack: AsyncExi
     if not settings.has_memory:
         return None
     embedder = await open_embedder(settings, local, stack)
-    return await stack.enter_async_context(
-        open_store(
-            settings.memory.postgres_dsn,
-            data_dir=settings.data_directory,
-            embedding_dimensions=settings.memory.embedding_dimensions,
-            embedder=embedder,
-            auto_accept=settings.memory.auto_accept,
-        )
-    )
+    database, auto_accept = database_of(settings, embedder), settings.memory.auto_accept
+    return await stack.enter_async_context(open_store(database, embedder=embedder, auto_accept=auto_accept))
 
 
 SUMMARISE_MS = 5_000
@@ -75,32 +95,28 @@ class TableMemory:
     Args:
         store: None without long-term memory. Utterances are then stored on disk only.
         spool: Directory for utterances, used by this table only.
-        mark: Notes where the session is left. None: the memory of no session.
+        mark: Notes where the session is left.
         learns: Whether what was said becomes knowledge.
-        tell: Receives events of the table.
-        now_ms: Unix epoch.
 
     Attributes:
         around: Search for talk around an entity; None without long-term memory.
     """
 
-    def __init__(  # noqa: PLR0913 - independent parts, passed once
+    def __init__(
         self,
         store: Store | None,
-        campaign: Campaign,
+        state: TableState,
         spool: Path,
         *,
         mark: SessionMark | None = None,
         learns: bool = False,
-        tell: Callable[[TableEvent], None],
-        now_ms: Callable[[], int],
     ) -> None:
         self.store = store
-        self._campaign = campaign
+        self._campaign = campaign = state.campaign
+        self._session = state.session
         self._mark = mark
         self._learns = learns
-        self._tell = tell
-        self._now_ms = now_ms
+        self._tell = state.events.tell
         self._loop = asyncio.get_running_loop()
         self._storing = asyncio.Lock()
         self._is_stored = False
@@ -115,7 +131,7 @@ class TableMemory:
         self.journal = Journal(
             Spool(spool, alarm=self._on_spool),
             log,
-            tell=tell,
+            tell=self._tell,
             listener=self._on_journal,
         )
 
@@ -160,8 +176,7 @@ class TableMemory:
             except GlyphoxaError as error:
                 raise Unavailable(str(error)) from None
             done = await self.store.campaigns.load(self._campaign)
-            if self._mark is not None:
-                await self.store.times.begin(self._campaign.id, self._mark.session)
+            await self.store.times.begin(self._campaign.id, self._session)
             self._is_stored = True
         _log_changes(self._campaign, done)
 
@@ -174,9 +189,9 @@ class TableMemory:
         except Exception as error:
             logger.opt(exception=error).error("{} could not be loaded into memory", self._campaign.id)
 
-    async def said_before(self, session: SessionId) -> EarlierTalk:
-        """Return what was said in a session before a restart."""
-        campaign = self._campaign.id
+    async def said_before(self) -> EarlierTalk:
+        """Return what was said in the session before a restart."""
+        campaign, session = self._campaign.id, self._session
         if self.store is None:
             said = await _remembered(await self.journal.on_disk(campaign, session, limit=SAID_BEFORE))
             return EarlierTalk(said, said)
@@ -186,7 +201,7 @@ class TableMemory:
         unsent = await _remembered(await self.journal.unsent(campaign, session))
         try:
             logged = await self.store.log.recent(campaign, session, since_ms=0, limit=SAID_BEFORE)
-            states = await self.store.states.states(campaign, session)
+            states = await self.store.states(campaign, session).all()
             after = min((state.last_ordinal for state in states.values()), default=0)
             numbered = await said_in(chronicle_log(self.store), campaign, session, after=after)
         except GlyphoxaError as error:
@@ -201,15 +216,15 @@ class TableMemory:
         ordinals |= dict.fromkeys((each.id for each in earlier), 0)
         return EarlierTalk(remembered, _in_order([*unsent, *logged]), Covered(states, ordinals))
 
-    async def kept(self, session: SessionId) -> int:
+    async def kept(self) -> int:
         """See `glyphoxa.npc.table.Table.kept`."""
         await self.flush()
         if self.store is not None:
             try:
-                return await self.store.log.count(self._campaign.id, session)
+                return await self.store.log.count(self._campaign.id, self._session)
             except GlyphoxaError as error:
                 logger.warning("utterances in the log could not be counted: {}", error)
-        return len(self.journal.recent.of(session, limit=sys.maxsize))
+        return len(self.journal.recent.of(self._session, limit=sys.maxsize))
 
     async def flush(self) -> bool:
         """Send pending utterances. False if the database did not accept all in time."""
@@ -227,8 +242,8 @@ class TableMemory:
             try:
                 async with asyncio.timeout(SUMMARISE_MS / 1000):
                     await self.journal.delivery.send_missing()
-                    if self._learns and self._mark is not None:
-                        await (await timeline_writer(self.store, self._campaign.id)).sum_up(self._mark.session)
+                    if self._learns:
+                        await (await timeline_writer(self.store, self._campaign.id)).sum_up(self._session)
                         await self.store.atoms.consolidate(self._campaign.id, least=1)
             except (GlyphoxaError, TimeoutError) as error:
                 logger.warning("the session was not checked and summarised: {}; run glyphoxa worker summarise", error)
@@ -259,7 +274,7 @@ class TableMemory:
     def _on_spool(self, what: str) -> None:
         """Report a problem of the spool. Called in the thread that writes it."""
         logger.warning("{}", what)
-        self._loop.call_soon_threadsafe(self._tell, Degraded(what, self._now_ms(), Trouble.DISK))
+        self._loop.call_soon_threadsafe(self._tell, Degraded(what, now_ms(), Trouble.DISK))
         self._loop.call_soon_threadsafe(self._watch.suspect)
 
     def _has_changed(self) -> None:
@@ -268,7 +283,7 @@ class TableMemory:
             logger.info("long-term memory is available again; {} utterances are being sent", health.waiting)
         else:
             logger.warning("{}", _outage_message(health.why, disk_fails=self.journal.delivery.disk_fails))
-        self._tell(MemoryChanged(health, self._now_ms()))
+        self._tell(MemoryChanged(health, now_ms()))
 
 
 async def _remembered(said: Sequence[Utterance]) -> list[Utterance]:

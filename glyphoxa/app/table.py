@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from random import Random
@@ -27,7 +27,6 @@ from glyphoxa.app.background import (
     open_asking,
     open_deep_recall,
     summariser_at_table,
-    transcribed,
 )
 from glyphoxa.app.engines import EarSpec, Host, MouthSpec, OpenMouth, read_playable
 from glyphoxa.app.languages import for_campaign, language_findings
@@ -39,7 +38,7 @@ from glyphoxa.config.check import without_effect
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.campaign import Campaign, Npc, Player
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.domain.ids import NpcId, SessionId
+from glyphoxa.domain.ids import CampaignId, NpcId, SessionId
 from glyphoxa.domain.knowledge import RecalledSummary
 from glyphoxa.domain.session_state import DM_VIEW, View
 from glyphoxa.domain.tiers import TIER_RULES
@@ -167,35 +166,56 @@ def table_context(settings: Settings, state: TableState, store: Store | None) ->
         max_recalled=budgets.max_recalled,
     )
 
-    async def threads(npc: NpcId) -> list[RecalledSummary]:
-        found = [] if store is None else await store.atoms.open_threads(campaign.id, npc=npc)
-        return [RecalledSummary(one.session, one.summary, one.at_ms) for one in found if one.session != state.session]
-
-    async def arc(npc: NpcId) -> list[RecalledSummary]:
-        return [] if store is None else await store.episodes.arc(campaign.id, npc, but=state.session)
-
     transcript = None if store is None else store.past_talk.transcript(campaign.id)
-    summaries = None if store is None else partial(store.earlier_sessions, campaign.id)
+    sessions = None if store is None else StoredSessions(store, campaign.id, state.session)
     when = SaidWhen(campaign, state.session, transcript)
     return HotContexts(
         prefetch,
         when=when,
         budgets=budgets,
-        past=Past(when, summaries, tokens=budgets.past_tokens, threads=threads, arc=arc, world=lambda: world.current),
+        past=Past(when, sessions, tokens=budgets.past_tokens, world=lambda: world.current),
         # A smaller fallback model gets the same context.
         repairs=any(each.profile.needs_repairs for each in settings.in_turn),
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Opening:
-    """Parameters of opening a table.
+@dataclass(frozen=True, slots=True)
+class StoredSessions:
+    """Implements `glyphoxa.prompt.scene.EarlierSessions`.
 
     Attributes:
+        session: The present one.
+    """
+
+    store: Store
+    campaign: CampaignId
+    session: SessionId
+
+    def summaries(self, npc: NpcId) -> Iterator[RecalledSummary]:
+        return self.store.earlier_sessions(self.campaign, npc)
+
+    async def threads(self, npc: NpcId) -> list[RecalledSummary]:
+        found = await self.store.atoms.open_threads(self.campaign, npc=npc)
+        return [RecalledSummary(one.session, one.summary, one.at_ms) for one in found if one.session != self.session]
+
+    async def arc(self, npc: NpcId) -> list[RecalledSummary]:
+        return await self.store.episodes.arc(self.campaign, npc, but=self.session)
+
+
+_REST_OF_A_CALL_MS: Final = 1_000
+"""Time of a tool call for finding facts, with a margin."""
+
+
+@dataclass(kw_only=True)
+class TableBuilder:
+    """Puts one table together from the models and the store of its process. Its parts are created in reading order.
+
+    Attributes:
+        store: None without long-term memory.
         mouths: Builders by engine.
+        stack: Closes the parts, the last one first. Pass it to the table: `TableSession.adopt`.
         outside: External tools by NPC.
         observers: Receive all events from the start.
-        reader: Reads and embeds what is said; None: the table opens one for itself.
     """
 
     settings: Settings
@@ -204,38 +224,17 @@ class Opening:
     local: LocalModels
     store: Store | None
     mouths: Mapping[str, OpenMouth]
-    outside: OutsideTools
+    stack: ClosingStack
+    outside: OutsideTools = field(default_factory=dict)
     observers: Sequence[Observer] = ()
-    reader: BackgroundReader | None = None
 
-
-_REST_OF_A_CALL_MS: Final = 1_000
-"""Time of a tool call for finding facts, with a margin."""
-
-
-class _Wiring:
-    """The parts of one table, created in order. `stack` closes them.
-
-    Attributes:
-        deep_talk: Search of memory for NPCs of tier DEEP; None: as for all.
-    """
-
-    def __init__(self, opening: Opening, stack: ClosingStack) -> None:
-        settings, campaign, store = opening.settings, opening.campaign, opening.store
-        self.opening = opening
-        mark = SessionMark(LastSessions(settings.data_directory), campaign.id, opening.session, now_ms=now_ms)
-        self.state = state_of(settings, campaign, opening.session, mark)
+    def __post_init__(self) -> None:
+        settings, campaign, store, stack = self.settings, self.campaign, self.store, self.stack
+        mark = SessionMark(LastSessions(settings.data_directory), campaign.id, self.session, now_ms=now_ms)
+        self.state = state_of(settings, campaign, self.session, mark)
         self.state.events.subscribe(mark.on)
-        self.safety = topics_of(campaign)
-        self.memory = TableMemory(
-            store,
-            campaign,
-            settings.data_directory / "spool",
-            mark=mark,
-            learns=settings.reads_talk,
-            tell=self.state.events.tell,
-            now_ms=now_ms,
-        )
+        spool = settings.data_directory / "spool"
+        self.memory = TableMemory(store, self.state, spool, mark=mark, learns=settings.reads_talk)
         self.memory.journal.delivery.check_minutes = settings.memory.check_minutes
         stack.push_step("memory", STEP_MS, self.memory.close)
         self.names = make_names(
@@ -247,25 +246,45 @@ class _Wiring:
         )
         self.state.speaker_of = self.names.speaker_of
         self.host: Host = engines.installed("host")()
-        self._build_ear = engines.find_ear(files=opening.settings.engines)
+        self.build_ear = engines.find_ear(files=settings.engines)
         stack.push_step("the graphs", STEP_MS, self.host.close)
         times = Subscribers[[ServiceTime]]("service times")
-        for observer in opening.observers:
+        for observer in self.observers:
             self.state.events.subscribe(observer.on)
             times.subscribe(observer.measured)
-        if opening.observers:
+        if self.observers:
             self.host.measure(times.tell)
         self.context = table_context(settings, self.state, store)
         stack.push_step("recall", STEP_MS, self.context.prefetch.close)
-        self.deep_talk: DeepRecall | None = None
-        self._latencies = ToolLatencies()
+        self.latencies = ToolLatencies()
 
-    async def session(self, stack: ClosingStack) -> TableSession:
-        """Create the session, which is not open yet. `stack` closes its parts."""
-        settings, campaign = self.opening.settings, self.opening.campaign
+    async def open(
+        self, reader: BackgroundReader | None = None, *, tell: Callable[[str], None] = logger.info
+    ) -> TableSession:
+        """Open the table.
+
+        Args:
+            reader: Reads and embeds what is said.
+            tell: Receives progress messages for the user.
+        """
+        self.deep_talk = await self._open_deep_talk()
+        session = await self._session()
+        await session.open(self.stack, tell=tell)
+        if reader is not None:
+            session.supervisor.start("background reading", partial(reader.follow, session))
+        if (minutes := self.settings.server.close_after_minutes) is not None:
+            session.supervisor.start("idle close", partial(end_when_deserted, session, after_minutes=minutes))
+        for observer in self.observers:
+            session.supervisor.start("event loop lag", partial(measure_lag, observer.lagged))
+        # Freeze long-lived objects. Collecting garbage among them would interrupt the sound for up to a syllable
+        # (10,000 names: 70 ms).
+        gc.collect()
+        gc.freeze()
+        self.stack.callback(gc.unfreeze)
+        return session
+
+    async def _session(self) -> TableSession:
         names, journal = self.names, self.memory.journal
-        await self._open_deep_talk(stack)
-        asking = await open_asking(settings, stack, self.safety, local=self.opening.local)
         npcs = self._npcs()
         room = self._room = Room(
             self.state,
@@ -279,25 +298,24 @@ class _Wiring:
             names=names,
             context=self.context,
             memory=self.memory,
-            keeper=self._keeper(npcs, stack),
+            keeper=self._keeper(npcs),
             open_ear=self._open_ear,
             dm=self._dm(),
         )
-        heard_by_provider = transcribed(campaign)
-        if asking is not None or heard_by_provider:
-            second_look = (
-                None
-                if asking is None
-                else SecondLook(
-                    asking, lambda: names.current, nearby=names.nearby, wait_until_quiet=room.wait_until_quiet
-                )
+        second_look: SecondLook | None = None
+        if (asking := await open_asking(self.settings, self.campaign, self.stack, llama=self.local.llama)) is not None:
+            second_look = SecondLook(
+                asking, lambda: names.current, nearby=names.nearby, wait_until_quiet=room.wait_until_quiet
             )
+        # A speech-to-speech provider's transcript of its own words.
+        transcribed = frozenset(npc.id for npc in self.campaign.npcs if npc.engine == "s2s")
+        if second_look is not None or transcribed:
             reviser = Reviser(
                 correct=names.correct,
                 tell=session.revisions.when_quiet,
                 revise=journal.delivery.revise,
                 second_look=second_look,
-                transcribed=heard_by_provider,
+                transcribed=transcribed,
             )
             session.look_again(reviser)
         return session
@@ -306,7 +324,7 @@ class _Wiring:
         self._room.mailbox.post(message)
 
     def _npcs(self) -> dict[NpcId, NpcActor]:
-        tiers, campaign = self.opening.settings.tiers, self.opening.campaign
+        tiers, campaign = self.settings.tiers, self.campaign
         selector = partial(
             TierSelector, language=campaign.language, deep=tiers.deep_words, standard=tiers.standard_words
         )
@@ -322,7 +340,7 @@ class _Wiring:
         }
 
     async def _turn_taking(self) -> TurnTaking:
-        settings, campaign, minilm = self.opening.settings, self.opening.campaign, self.opening.local.minilm
+        settings, campaign, minilm = self.settings, self.campaign, self.local.minilm
         expertise: Expertise | None = None
         if minilm is not None and len(campaign.npcs) > 1:
             expertise = await asyncio.to_thread(Expertise.of, campaign, minilm.embed)
@@ -343,17 +361,16 @@ class _Wiring:
             ),
         )
 
-    def _keeper(self, npcs: Mapping[NpcId, NpcActor], stack: ClosingStack) -> SessionStateKeeper:
-        opening, delivery = self.opening, self.memory.journal.delivery
-        campaign, store, tokens = opening.campaign, opening.store, opening.settings.budgets.summary_tokens
+    def _keeper(self, npcs: Mapping[NpcId, NpcActor]) -> SessionStateKeeper:
+        settings, campaign, delivery = self.settings, self.campaign, self.memory.journal.delivery
         stored = None
-        if store is not None:
-            stored = StoredSession(campaign.id, opening.session, store.states, delivery.wait_until_logged)
-        summariser = summariser_at_table(opening.settings, campaign, stack)
-        views = self.state.summaries if opening.settings.memory.summary_views == "all" else (DM_VIEW,)
+        if self.store is not None:
+            stored = StoredSession(self.store.states(campaign.id, self.session), delivery.wait_until_logged)
+        summariser = summariser_at_table(settings, campaign, self.stack)
+        views = self.state.summaries if settings.memory.summary_views == "all" else (DM_VIEW,)
         return SessionStateKeeper(
             self.state.summaries,
-            LineSelection(campaign.language, lambda: self.names.current, tokens),
+            LineSelection(campaign.language, lambda: self.names.current, settings.budgets.summary_tokens),
             tell=lambda npc, *summary: npcs[npc].cover(*summary),
             stored=stored,
             summarisers={} if summariser is None else dict.fromkeys(views, summariser),
@@ -361,22 +378,22 @@ class _Wiring:
 
     def _dm(self) -> DmChannels | None:
         """The database channels for the game master's commands and decisions."""
-        store = self.opening.store
+        store, campaign = self.store, self.campaign
         if store is None:
             return None
         return DmChannels(
             commands=PostgresTableCommands(store.database, store.listener),
-            decisions=partial(store.listener.follow, TALK, self.opening.campaign.id),
+            decisions=partial(store.listener.follow, TALK, campaign.id),
             decided=store.log.decided,
-            refresh=store.past_talk.transcript(self.opening.campaign.id).refresh,
+            refresh=store.past_talk.transcript(campaign.id).refresh,
         )
 
     async def _open_ear(self, player: Player, listener: EarListener) -> Ear:
         spec = EarSpec(
             player=player,
-            language=self.opening.campaign.language,
-            settings=self.opening.settings,
-            local=self.opening.local,
+            language=self.campaign.language,
+            settings=self.settings,
+            local=self.local,
             host=self.host,
             correct=partial(self.names.correct, player=player.id),
             hints=self.names.hints,
@@ -384,15 +401,15 @@ class _Wiring:
             listener=listener,
             now_ms=now_ms,
         )
-        return await self._build_ear(spec)
+        return await self.build_ear(spec)
 
     async def _open_mouth(self, slot: int, npc: Npc, listener: Listener) -> Mouth:
         spec = MouthSpec(
-            campaign=self.opening.campaign,
+            campaign=self.campaign,
             npc=npc,
             slot=slot,
-            settings=self.opening.settings,
-            local=self.opening.local,
+            settings=self.settings,
+            local=self.local,
             host=self.host,
             context=self.context,
             tools=self._tools_of(npc),
@@ -400,17 +417,17 @@ class _Wiring:
             sink=self.state.voices.tell,
             now_ms=now_ms,
         )
-        return await self.opening.mouths[npc.engine](spec)
+        return await self.mouths[npc.engine](spec)
 
     def _tools_of(self, npc: Npc) -> Toolbox | None:
         def tell(look_up: LookUp) -> None:
             self._room.looked_up(npc.id, look_up)
 
-        store, outside = self.opening.store, self.opening.outside.get(npc.id, ())
+        outside = self.outside.get(npc.id, ())
         memory: NpcMemory | None = None
-        if store is not None:
+        if self.store is not None:
             memory = replace(
-                memory_of(store, self.opening.campaign, npc.id),
+                memory_of(self.store, self.campaign, npc.id),
                 around=self.memory.around,
                 deep_talk=self.deep_talk,
                 is_at_table=True,
@@ -421,31 +438,30 @@ class _Wiring:
             memory,
             outside,
             tier=npc.budget_tier,
-            rules=self.opening.settings.tiers.rules,
+            rules=self.settings.tiers.rules,
             tell=tell,
             tell_slow=lambda: self._room.lookup_is_slow(npc.id),
-            latencies=self._latencies,
+            latencies=self.latencies,
         )
 
-    async def _open_deep_talk(self, stack: ClosingStack) -> None:
+    async def _open_deep_talk(self) -> DeepRecall | None:
         """Open past talk for the tools of a tier DEEP NPC, if the settings want more than `talk`."""
-        opening, memory, context = self.opening, self.memory, self.context
-        settings = opening.settings
-        if memory.store is None or settings.recall.is_plain:
-            return
+        settings, store, context = self.settings, self.store, self.context
+        if store is None or settings.recall.is_plain:
+            return None
 
         def heard_last(npc: NpcId) -> list[str]:
-            heard = (said for said in memory.journal.recent.of(opening.session) if npc in said.witnesses)
+            heard = (said for said in self.memory.journal.recent.of(self.session) if npc in said.witnesses)
             return [f"{said.speaker_name}: {said.text}" for said in heard]
 
-        self.deep_talk = await open_deep_recall(
+        return await open_deep_recall(
             settings,
-            memory.store,
-            opening.campaign,
-            stack,
+            store,
+            self.campaign,
+            self.stack,
             method=settings.recall.searches_by,
-            safety=self.safety,
-            llama=opening.local.llama,
+            safety=topics_of(self.campaign),
+            llama=self.local.llama,
             deadline_ms=TIER_RULES["DEEP"].ceiling_ms - _REST_OF_A_CALL_MS,
             recent=heard_last,
             world=lambda npc: "\n".join(context.standing(npc)),
@@ -499,41 +515,20 @@ async def open_table(
         slots, language = local_slots(settings, campaign), campaign.language
         local = await load_local_models(settings, stack, slots=slots, language=language, tell=tell)
         store = await open_store_for(settings, local, stack)
-        opening = Opening(
+        outside = await open_outside_tools(settings, campaign, stack)
+        reader = open_reader(settings, store, stack)
+        builder = TableBuilder(
             settings=settings,
             campaign=campaign,
             session=SessionId(name),
             local=local,
             store=store,
             mouths=mouths,
-            outside=await open_outside_tools(settings, campaign, stack),
+            stack=stack,
+            outside=outside,
             observers=observers,
         )
-        table = await open_with(opening, stack, tell=tell)
+        table = await builder.open(reader, tell=tell)
         table.adopt(stack.pop_all())
     tell("the table is ready")
     return OpenedTable(table, store, observers)
-
-
-async def open_with(
-    opening: Opening, stack: ClosingStack, *, tell: Callable[[str], None] = logger.info
-) -> TableSession:
-    """Open a table with existing models and store.
-
-    `stack` closes what was opened for it; pass it to the table (`TableSession.adopt`).
-    """
-    reader = opening.reader or open_reader(opening.settings, opening.store, stack)
-    session = await _Wiring(opening, stack).session(stack)
-    await session.open(stack, tell=tell)
-    if reader is not None:
-        session.supervisor.start("background reading", partial(reader.follow, session))
-    if (minutes := opening.settings.server.close_after_minutes) is not None:
-        session.supervisor.start("idle close", partial(end_when_deserted, session, after_minutes=minutes))
-    for observer in opening.observers:
-        session.supervisor.start("event loop lag", partial(measure_lag, observer.lagged))
-    # Freeze long-lived objects. Collecting garbage among them would interrupt the sound for up to a syllable (10,000
-    # names: 70 ms).
-    gc.collect()
-    gc.freeze()
-    stack.callback(gc.unfreeze)
-    return session

@@ -128,16 +128,10 @@ async def opened_store(
     """
     # Also for verbs that may need none: it takes a second to import.
     from glyphoxa.adapters.postgres.store import open_store
+    from glyphoxa.app.memory import database_of
 
-    async with open_store(
-        settings.memory.postgres_dsn,
-        data_dir=settings.data_directory,
-        embedding_dimensions=settings.memory.embedding_dimensions,
-        embedder=embedder,
-        any_model=any_model,
-        recall=recall,
-        auto_accept=settings.memory.auto_accept,
-    ) as store:
+    database, auto_accept = database_of(settings, embedder, any_model=any_model), settings.memory.auto_accept
+    async with open_store(database, embedder=embedder, recall=recall, auto_accept=auto_accept) as store:
         await store.database.open()
         yield store
 

@@ -86,9 +86,9 @@ class SessionMemory(Protocol):
 
     def start(self, supervisor: Supervisor) -> None: ...
 
-    async def said_before(self, session: SessionId) -> EarlierTalk: ...
+    async def said_before(self) -> EarlierTalk: ...
 
-    async def kept(self, session: SessionId) -> int:
+    async def kept(self) -> int:
         """See `glyphoxa.npc.table.Table.kept`."""
         ...
 
@@ -186,7 +186,7 @@ class TableSession:
         tell("opening memory")
         await self._memory.open()
         await self.names.open()
-        before = await self._memory.said_before(self.session)
+        before = await self._memory.said_before()
         self._remember(before)
         if before.shown:
             tell(f"session {self.session} continues: restored {counted(len(before.shown), 'utterance')}")
@@ -274,7 +274,7 @@ class TableSession:
 
     async def kept(self) -> int:
         await self._journal.wait_until_written()
-        return await self._memory.kept(self.session)
+        return await self._memory.kept()
 
     async def wait_until_quiet(self) -> None:
         await self.room.wait_until_quiet()

@@ -21,7 +21,7 @@ from glyphoxa.chronicle.summaries import LineSelection, Summariser, in_order
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.events import SceneChanged, TableEvent, UtteranceKept, UtteranceRetracted, UtteranceRevised
 from glyphoxa.domain.heard import Utterance
-from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId
+from glyphoxa.domain.ids import EntityId, NpcId, UtteranceId
 from glyphoxa.domain.session_state import DM_VIEW, SummarySentence, View
 from glyphoxa.prompt.conversation import RollingSummary
 from glyphoxa.transcript.ports import SessionStates
@@ -41,14 +41,12 @@ _LOGGED_MS: Final = 2_000
 
 @dataclass(frozen=True, slots=True)
 class StoredSession:
-    """Where the states of a session are stored.
+    """Where the states of the session are stored.
 
     Args:
         wait_until_logged: See `glyphoxa.transcript.delivery.Delivery`.
     """
 
-    campaign: CampaignId
-    session: SessionId
     states: SessionStates
     wait_until_logged: Callable[[UtteranceId], Awaitable[bool]]
 
@@ -220,9 +218,7 @@ class SessionStateKeeper:
             return
         try:
             for view in tuple(self._unsaved):
-                campaign, session = self._stored.campaign, self._stored.session
-                flags = dict.fromkeys(self._unsaved[view], True)
-                await self._stored.states.note(campaign, session, view, flags)
+                await self._stored.states.note(view, dict.fromkeys(self._unsaved[view], True))
                 del self._unsaved[view]
             for view, rolling in self._views.items():
                 if not rolling.is_stored:
@@ -236,13 +232,12 @@ class SessionStateKeeper:
         async with asyncio.timeout(_LOGGED_MS / 1_000):
             if not await at.wait_until_logged(covered_to):
                 return
-        where = (at.campaign, at.session, view)
-        reached = await at.states.cover(*where, summary, up_to=covered_to, after=rolling.last_ordinal)
+        reached = await at.states.cover(view, summary, up_to=covered_to, after=rolling.last_ordinal)
         if reached is not None:
             rolling.last_ordinal = reached
             rolling.is_stored = (rolling.summary, rolling.covered_to) == (summary, covered_to)
             return
-        stored = await at.states.state(*where)
+        stored = await at.states.state(view)
         if stored.last_ordinal > rolling.last_ordinal:
             rolling.adopt(stored)  # written before a restart, or by another table of this session
             self._work.set()

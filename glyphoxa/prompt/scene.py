@@ -16,10 +16,10 @@ it again. So an earlier scene keeps its line, unless the NPC may no longer know 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Final
+from typing import Final, Protocol
 
 from glyphoxa.domain.campaign import Campaign, Entity, Scene
 from glyphoxa.domain.ids import EntityId, FactId, NpcId
@@ -214,33 +214,41 @@ _LEAST_OF_ARC: Final = 110
 """Characters of an event in the arc; in fewer, most of them would be cut within their first sentence."""
 
 
+class EarlierSessions(Protocol):
+    """What NPCs may know of the sessions before the present one. All methods may raise `Unavailable`."""
+
+    def summaries(self, npc: NpcId) -> Iterable[RecalledSummary]:
+        """Return the summaries of all sessions, latest first."""
+
+    async def threads(self, npc: NpcId) -> Sequence[RecalledSummary]:
+        """Return what an NPC heard and nothing continues yet, latest first."""
+
+    async def arc(self, npc: NpcId) -> Sequence[RecalledSummary]:
+        """Return the timeline in the order of the talk, each event with its tier as score.
+
+        If it is empty, the latest summaries are told.
+        """
+
+
 class Past:
     """
     Args:
         when: The campaign and the present session; adds when things were said.
-        summaries: Returns what an NPC may know of the summaries of all sessions, latest first. Raises `Unavailable`
-            while they are not in memory. None without long-term memory.
+        sessions: None without long-term memory.
         tokens: For each NPC. A summary that does not fit is cut at the end of a sentence. The rest takes half at most.
-        threads: Returns what nothing continues yet of what an NPC heard, latest first. None without long-term memory.
-        arc: Returns what an NPC knows of the timeline, in the order of the talk, each with its tier as score. Without
-            it, the latest summaries are told.
         world: Returns the world in memory; None without long-term memory, and while it is read again.
     """
 
-    def __init__(  # noqa: PLR0913 - independent parts, passed once
+    def __init__(
         self,
         when: SaidWhen,
-        summaries: Callable[[NpcId], Iterable[RecalledSummary]] | None,
+        sessions: EarlierSessions | None,
         *,
         tokens: int,
-        threads: Callable[[NpcId], Awaitable[Sequence[RecalledSummary]]] | None = None,
-        arc: Callable[[NpcId], Awaitable[Sequence[RecalledSummary]]] | None = None,
         world: Callable[[], World | None] = lambda: None,
     ) -> None:
         self._when = when
-        self._summaries = summaries
-        self._threads = threads
-        self._arc = arc
+        self._sessions = sessions
         self._tokens = tokens
         self._world = world
         self._read: dict[NpcId, tuple[object, str]] = {}
@@ -255,15 +263,16 @@ class Past:
             Unavailable: They are not in memory, or the database is unavailable. The next call tries again.
         """
         world = self._told_as()
-        if self._summaries is None or (npc in self._read and self._read[npc][0] is world) or not self._tokens:
+        sessions = self._sessions
+        if sessions is None or (npc in self._read and self._read[npc][0] is world) or not self._tokens:
             return
-        arc = list(await self._arc(npc)) if self._arc is not None else []
-        earlier = (one for one in self._summaries(npc) if one.session_id != self._when.session)
+        arc = list(await sessions.arc(npc))
+        earlier = (one for one in sessions.summaries(npc) if one.session_id != self._when.session)
         latest = list(islice(earlier, _MOST_SESSIONS))
         # The latest session that has a summary is told by it, or by a sum.
         arc = [one for one in arc if one.score or one.session_id != latest[0].session_id] if latest else arc
         latest = latest[:1] if arc else latest
-        threads = await self._threads(npc) if self._threads is not None else ()
+        threads = await sessions.threads(npc)
         told = [*latest, *arc]
         own = [line for line in holdings if not any(line in one.text for one in told)]
         new = (each for each in threads if not any(each.text in one.text for one in told))

@@ -53,24 +53,17 @@ class TranscriptLog(Protocol):
 
 
 class SessionStates(Protocol):
-    """The stored memory of running sessions. All methods raise `Unavailable` if the database is away or late.
+    """The stored memory of a running session. All methods raise `Unavailable` if the database is away or late.
 
     A sentence that rests on a retracted, erased or reworded utterance is neither stored nor returned.
     """
 
-    async def state(self, campaign: CampaignId, session: SessionId, view: View) -> SessionState:
+    async def state(self, view: View) -> SessionState:
         """Return a view's state; an empty one if nothing is stored."""
         ...
 
-    async def cover(  # noqa: PLR0913 - a row, its new content, and what it must have been
-        self,
-        campaign: CampaignId,
-        session: SessionId,
-        view: View,
-        summary: Sequence[SummarySentence],
-        *,
-        up_to: UtteranceId,
-        after: int,
+    async def cover(
+        self, view: View, summary: Sequence[SummarySentence], *, up_to: UtteranceId, after: int
     ) -> int | None:
         """Replace a view's summary by one that covers more. Flags stay.
 
@@ -83,7 +76,7 @@ class SessionStates(Protocol):
         """
         ...
 
-    async def note(self, campaign: CampaignId, session: SessionId, view: View, flags: Mapping[str, bool]) -> None:
+    async def note(self, view: View, flags: Mapping[str, bool]) -> None:
         """Add flags to a view's state, replacing those of the same name."""
         ...
 

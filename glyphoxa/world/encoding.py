@@ -113,7 +113,11 @@ def state_of_parts(parts: Iterable[str]) -> WorldState:
             table = json.loads(name)
             if not isinstance(table, str) or table not in _ROWS:
                 raise Corrupt(f"a stored state contains {table!r}, which is not a table of a state")
-            state.load(**{table: _ROWS[table].validate_json(text)})
+            rows = _ROWS[table].validate_json(text)
+            if table == "rules":
+                state.rules.update(rows)
+            else:
+                state.load(**{table: rows})
         except (ValueError, InvalidInput) as error:
             raise Corrupt(f"a stored state cannot be read: {error}") from None
     return state

@@ -142,11 +142,8 @@ def state_of_file(campaign: Campaign, *, accept_at: float) -> WorldState:
     Args:
         accept_at: The certainty from which a fact is accepted without review.
     """
-    state = WorldState()
-    state.load(
-        entities=(WorldEntity(e.id, e.type, e.name, e.aliases, visibility_of(e)) for e in campaign.entities),
-        rules=campaign.slots.items(),
-    )
+    state = WorldState(campaign.slots.items())
+    state.load(entities=(WorldEntity(e.id, e.type, e.name, e.aliases, visibility_of(e)) for e in campaign.entities))
     cause = Cause("campaign_file", _NO_TIME_MS)
     for seq, stated in enumerate(claims_of(campaign, Loading("campaign_file", None, accept_at)).values(), start=1):
         apply(state, WorldEvent(seq, cause, stated))

@@ -106,17 +106,17 @@ class WorldState:
         rules: The campaign's own slot rules.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, rules: Iterable[tuple[str, SlotRule]] = ()) -> None:
         self.entities: dict[EntityId, WorldEntity] = {}
         self.merged: dict[EntityId, EntityId] = {}
         self.facts: dict[FactId, Fact] = {}
         self.ended: dict[tuple[FactId, int], EndedFact] = {}
-        self.rules: dict[str, SlotRule] = {}
+        self.rules: dict[str, SlotRule] = dict(rules)
         self._ids: dict[_Key, set[Any]] = {}
         self._refused: set[FactId] = set()
         self._journal: list[tuple[str, Any, Any]] = []
 
-    def load(  # noqa: PLR0913 - one argument a table
+    def load(
         self,
         *,
         entities: Iterable[WorldEntity] = (),
@@ -124,7 +124,6 @@ class WorldState:
         facts: Iterable[Fact] = (),
         ended: Iterable[EndedFact] = (),
         refused: Iterable[FactId] = (),
-        rules: Iterable[tuple[str, SlotRule]] = (),
     ) -> None:
         """Load stored rows; they do not count as changes.
 
@@ -139,7 +138,6 @@ class WorldState:
         for past in ended:
             self._put("ended", (past.fact.id, past.ended_seq), past)
         self._refused.update(refused)
-        self.rules.update(rules)
 
     # Reading
 

@@ -121,7 +121,7 @@ async def a_house(
 async def learned(dsn: str, directory: Path) -> None:
     """Store lines of an earlier session, and two facts about Grimjaw that need review."""
     campaign, line = CampaignId("town"), UtteranceId("old-1")
-    async with open_store(dsn, data_dir=directory) as store:
+    async with open_store(dsn) as store:
         said = [replace(an_utterance(text, id=f"old-{n}"), witnesses=HEARD) for n, text in enumerate(SAID, start=1)]
         await store.log.append([replace(each, session_id=SessionId("old")) for each in said])
         for value, predicate in (("40", DEBT), ('"the sea"', FEAR)):

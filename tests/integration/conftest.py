@@ -95,9 +95,9 @@ async def owners_dsn(postgres: TestServer) -> AsyncIterator[str]:
 
 
 @pytest.fixture
-async def store(dsn: str, tmp_path: Path) -> AsyncIterator[Store]:
+async def store(dsn: str) -> AsyncIterator[Store]:
     """Memory without embeddings on a database of its own."""
-    async with open_store(dsn, data_dir=tmp_path) as opened:
+    async with open_store(dsn) as opened:
         yield opened
 
 

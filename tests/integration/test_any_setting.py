@@ -10,7 +10,7 @@ import yaml
 from benchmarks.asking import answered, open_tone_mouth
 from glyphoxa.actors.deadline import ClosingStack
 from glyphoxa.app.models import LocalModels, load_local_models
-from glyphoxa.app.table import Opening, open_with
+from glyphoxa.app.table import TableBuilder
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.ids import SessionId
@@ -71,16 +71,16 @@ async def replies(settings: Settings, local: LocalModels, path: Path, when: str,
     campaign = read_campaign(path).campaign
     session = SessionId(when)
     async with ClosingStack() as stack:
-        opening = Opening(
+        builder = TableBuilder(
             settings=settings,
             campaign=campaign,
             session=session,
             local=local,
             store=None,
             mouths={"cascaded": open_tone_mouth},
-            outside={},
+            stack=stack,
         )
-        table = await open_with(opening, stack, tell=lambda _: None)
+        table = await builder.open(tell=lambda _: None)
         (juno,), (rusk,) = campaign.players, campaign.npcs
         table.state.add_player(juno)
         records = [await answered(table, juno, line, npc=rusk) for line in lines]

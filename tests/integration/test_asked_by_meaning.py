@@ -67,14 +67,14 @@ class Station:
 async def station(dsn: str, tmp_path: Path, minilm: MiniLm) -> AsyncIterator[Station]:
     patient = ContextSettings(recall_deadline_ms=5_000)
     settings = Settings(data_dir=tmp_path, context=patient)
-    async with open_store(dsn, data_dir=tmp_path, embedder=embedder_of(minilm)) as store:
-        memory = TableMemory(store, CAMPAIGN, tmp_path / "spool", tell=lambda _: None, now_ms=lambda: 90_000_000)
+    async with open_store(dsn, embedder=embedder_of(minilm)) as store:
+        talks = {npc.id: Conversation(npc, beginning=beginning(CAMPAIGN, npc)) for npc in CAMPAIGN.npcs}
+        state = TableState(CAMPAIGN, SessionId("tonight"), CAMPAIGN.scenes[0], talks)
+        memory = TableMemory(store, state, tmp_path / "spool")
         await memory.open()
         await store.log.append([_utterance(n, *line) for n, line in enumerate(LAST_EVENING)])
         await store.chunks.fill_missing(CAMPAIGN.id)
         await store.past_talk.transcript(CAMPAIGN.id).refresh()
-        talks = {npc.id: Conversation(npc, beginning=beginning(CAMPAIGN, npc)) for npc in CAMPAIGN.npcs}
-        state = TableState(CAMPAIGN, SessionId("tonight"), CAMPAIGN.scenes[0], talks)
         context = table_context(settings, state, store)
         await context.enter(CAMPAIGN.scenes[0])
         await store.meanings.wait_until_learned()

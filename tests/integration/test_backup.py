@@ -42,7 +42,7 @@ def told(text: str, n: int, *, campaign: CampaignId = CAMPAIGN) -> Utterance:
 
 @asynccontextmanager
 async def opened(dsn: str) -> AsyncIterator[Store]:
-    async with open_store(dsn, data_dir=Path("unused"), embedder=EMBEDDER, recall=PATIENT) as store:
+    async with open_store(dsn, embedder=EMBEDDER, recall=PATIENT) as store:
         await store.database.open()
         yield store
 

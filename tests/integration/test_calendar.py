@@ -46,8 +46,8 @@ def campaign() -> Campaign:
 
 
 @pytest.fixture
-async def evenings(evenings_dsn: str, tmp_path: Path) -> AsyncIterator[Store]:
-    async with open_store(evenings_dsn, data_dir=tmp_path) as store:
+async def evenings(evenings_dsn: str) -> AsyncIterator[Store]:
+    async with open_store(evenings_dsn) as store:
         yield store
 
 
@@ -142,7 +142,7 @@ async def test_reader_who_asks_too_often_has_to_wait(door: Door) -> None:
 async def test_feed_without_a_database_is_one_clear_error(
     evenings_dsn: str, campaign: Campaign, tmp_path: Path
 ) -> None:
-    async with open_store(evenings_dsn, data_dir=tmp_path) as closed:
+    async with open_store(evenings_dsn) as closed:
         source = DeskSource(closed, Settings(), SALTMERE)
     table = TwinTable(campaign=campaign, scene=campaign.scenes[0])
     async with a_door(tmp_path, table, desk=source) as door:

@@ -29,7 +29,7 @@ async def two_campaigns(tmp_path: Path, campaign_dsn: str) -> Path:
     mill = tmp_path / "mill.yaml"
     mill.write_text(OTHER)
     path.write_text(f"{path.read_text()}campaign: mill.yaml\n")
-    async with open_store(campaign_dsn, data_dir=tmp_path) as store:
+    async with open_store(campaign_dsn) as store:
         await store.campaigns.load(read_campaign(mill).campaign)
     return path
 

@@ -12,6 +12,7 @@ from glyphoxa.app.memory import TableMemory
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.knowledge import Claim, secret_of
 from glyphoxa.domain.prompt_budgets import Budgets
+from glyphoxa.npc.table_state import TableState
 from glyphoxa.prompt.gather import HotContexts
 from glyphoxa.prompt.known_world import KnownWorld
 from glyphoxa.prompt.prefetch import Prefetch
@@ -19,7 +20,7 @@ from glyphoxa.prompt.prompt import HotContext
 from glyphoxa.world.entity_events import EntitiesMerged, EntityAdded, EntityRemoved, EntityScoped
 from glyphoxa.world.events import Cause, Event, Undone
 from glyphoxa.world.fact_events import FactRejected, FactScoped, FactStated
-from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, TAMSIN, a_campaign
+from tests.support.builders import CAMPAIGN, INNKEEPER, SESSION, SMITH, TAMSIN, a_campaign
 from tests.support.patience import DEADLINE_MS
 
 NOW = 100
@@ -56,7 +57,7 @@ async def test_what_is_changed_while_they_speak_is_not_answered(
     store: Store, tmp_path: Path, change: Sequence[Event]
 ) -> None:
     campaign = a_campaign()
-    memory = TableMemory(store, campaign, tmp_path / "spool", tell=lambda _: None, now_ms=lambda: NOW)
+    memory = TableMemory(store, TableState(campaign, SESSION, campaign.scenes[0], {}), tmp_path / "spool")
     await memory.open()
     prefetch = Prefetch(
         KnownWorld(campaign, store.world_memory(campaign.id)),

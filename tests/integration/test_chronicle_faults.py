@@ -359,7 +359,7 @@ async def test_worker_retries_when_the_database_was_away_after_the_last_line(sto
 
 async def test_restarts_of_the_server_while_reading_lose_and_double_nothing(reachable_dir: Path) -> None:
     server, dice, n_lines = EmbeddedPostgres(reachable_dir / "postgres"), random.Random(17), 60 * RESTARTS
-    async with open_store(None, data_dir=reachable_dir, server_settings={"fsync": "off"}) as store:
+    async with open_store(EmbeddedPostgres(reachable_dir / "postgres", settings={"fsync": "off"})) as store:
         forbidden = {campaign: await stored(store, campaign, n_lines) for campaign in (CALM, TROUBLED)}
         await chronicle_worker(store).read_new(CALM)
         reading = asyncio.create_task(_read_through(store, chronicle_worker(store)))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,8 @@ from numpy.typing import NDArray
 
 from glyphoxa.adapters.postgres.chunks.embedding_queue import Filled
 from glyphoxa.adapters.postgres.store import Store, open_store
+from glyphoxa.app.memory import database_of
+from glyphoxa.config.settings import Settings
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import NpcId
@@ -29,8 +30,8 @@ PREFIX = "Tamsin: "
 
 
 @pytest.fixture
-async def store(dsn: str, tmp_path: Path) -> AsyncIterator[Store]:
-    async with open_store(dsn, data_dir=tmp_path, embedder=EMBEDDER) as opened:
+async def store(dsn: str) -> AsyncIterator[Store]:
+    async with open_store(dsn, embedder=EMBEDDER) as opened:
         yield opened
 
 
@@ -132,7 +133,7 @@ async def test_talk_that_is_rolled_back_is_not_found_and_comes_back_with_its_und
         assert await found(store, "kin") == ids
 
 
-async def test_only_changed_chunks_are_embedded_again(dsn: str, tmp_path: Path) -> None:
+async def test_only_changed_chunks_are_embedded_again(dsn: str) -> None:
     embedded: list[str] = []
 
     async def noting(texts: list[str]) -> NDArray[float32]:
@@ -140,7 +141,7 @@ async def test_only_changed_chunks_are_embedded_again(dsn: str, tmp_path: Path) 
         return await EMBEDDER.embed(texts)
 
     embedder = an_embedder(noting)
-    async with open_store(dsn, data_dir=tmp_path, embedder=embedder) as store:
+    async with open_store(dsn, embedder=embedder) as store:
         await store.log.append([said("One.", id="u1"), said("Two.", id="u2"), said(" ", id="u3")])
         assert await store.chunks.fill_missing(CAMPAIGN) == Filled(embedded=2, skipped=1)
         await store.log.revise(said("Two and a half.", id="u2"), was=said("Two.", id="u2"))
@@ -152,7 +153,7 @@ async def test_only_changed_chunks_are_embedded_again(dsn: str, tmp_path: Path) 
 
 
 async def test_what_the_model_cannot_bear_is_named_by_its_id_never_by_its_text_and_the_rest_is_embedded(
-    dsn: str, tmp_path: Path
+    dsn: str,
 ) -> None:
     told: list[str] = []
 
@@ -167,7 +168,7 @@ async def test_what_the_model_cannot_bear_is_named_by_its_id_never_by_its_text_a
         return vectors
 
     embedder = an_embedder(choosy)
-    async with open_store(dsn, data_dir=tmp_path, embedder=embedder) as store:
+    async with open_store(dsn, embedder=embedder) as store:
         await store.log.append(
             [said("Fine.", id="u1"), said("cursed", id="u2"), said("hollow", id="u3"), said("Good.", id="u4")]
         )
@@ -185,15 +186,15 @@ async def test_what_the_model_cannot_bear_is_named_by_its_id_never_by_its_text_a
             logger.remove(listening)
 
 
-async def test_a_model_that_is_away_is_no_failure_of_the_talk(dsn: str, tmp_path: Path) -> None:
+async def test_a_model_that_is_away_is_no_failure_of_the_talk(dsn: str) -> None:
     async def away(texts: list[str]) -> NDArray[float32]:
         raise Unavailable("gone for now")
 
-    async with open_store(dsn, data_dir=tmp_path, embedder=an_embedder(away)) as store:
+    async with open_store(dsn, embedder=an_embedder(away)) as store:
         await store.log.append([said("My sister.")])
         with pytest.raises(Unavailable, match="gone for now"):
             await store.chunks.fill_missing(CAMPAIGN)
-    async with open_store(dsn, data_dir=tmp_path, embedder=EMBEDDER) as store:
+    async with open_store(dsn, embedder=EMBEDDER) as store:
         assert await store.chunks.fill_missing(CAMPAIGN) == Filled(embedded=1)
 
 
@@ -212,14 +213,13 @@ async def test_two_models_of_equal_dimensions_are_never_compared(store: Store) -
     assert sorted(await found(store, "kin")) == ["u1", "u2"]
 
 
-async def test_a_model_that_gives_other_dimensions_than_it_says_is_refused(dsn: str, tmp_path: Path) -> None:
+async def test_a_model_that_gives_other_dimensions_than_it_says_is_refused(dsn: str) -> None:
     async def narrow(texts: list[str]) -> NDArray[float32]:
         return np.ones((len(texts), 3), float32)
 
-    async with open_store(dsn, data_dir=tmp_path, embedder=an_embedder(narrow)) as store:
+    async with open_store(dsn, embedder=an_embedder(narrow)) as store:
         await store.log.append([said("My sister.")])
         with pytest.raises(InvalidInput, match="is 384, but the model twin gave a vector of 3"):
             await store.chunks.fill_missing(CAMPAIGN)
     with pytest.raises(InvalidInput, match=r"memory.embedding_dimensions is 384, but the model twin has 3"):
-        async with open_store(dsn, data_dir=tmp_path, embedder=an_embedder(narrow, dimensions=3)):
-            pass
+        database_of(Settings(), an_embedder(narrow, dimensions=3))

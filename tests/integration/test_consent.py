@@ -6,7 +6,6 @@ import asyncio
 import random
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -52,8 +51,8 @@ def said(n: int, text: str, *, by: str = "Tamsin", npc: str | None = None) -> Ut
 
 
 @pytest.fixture
-async def table(dsn: str, tmp_path: Path) -> AsyncIterator[Store]:
-    async with open_store(dsn, data_dir=tmp_path, embedder=EMBEDDER, recall=PATIENT) as opened:
+async def table(dsn: str) -> AsyncIterator[Store]:
+    async with open_store(dsn, embedder=EMBEDDER, recall=PATIENT) as opened:
         await opened.campaigns.load(a_known_party("accept"))
         yield opened
 

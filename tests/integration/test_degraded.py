@@ -305,7 +305,7 @@ async def test_what_was_rolled_back_is_not_shown_though_it_is_still_on_disk(
             dying.setattr(Spool, "acknowledge", lambda *_: None)
             await answered(evening, "Grimjaw, two.")
             assert await evening.table.kept() == 4
-    async with open_store(dsn, data_dir=settings.data_directory) as store:
+    async with open_store(dsn) as store:
         assert await store.world.rollback(TOWN, SESSION, 1, Cause("dm", 0)) is not None
     async with an_evening(settings, monkeypatch) as evening:
         assert [one.text for one in evening.table.earlier] == ["Grimjaw, one."]
@@ -330,7 +330,7 @@ async def test_names_that_changed_meanwhile_are_heard_when_the_database_is_back(
         ear = await evening.ear()
         network.cut()
         await answered(evening, "Grimjaw, one.")
-        async with open_store(dsn, data_dir=Path("unused")) as store:
+        async with open_store(dsn) as store:
             await store.world.commit(TOWN, [AliasAdded(EntityId("eldrinax"), "Vashkari")], Cause("dm", at_ms=1))
         assert ear.partial("and then vash karri came") == "and then vash karri came"
         changed = evening.names_change()

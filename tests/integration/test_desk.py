@@ -88,8 +88,8 @@ MARKUP = '<script>alert("x")</script><img src=x onerror=alert(1)>'
 
 
 @pytest.fixture
-async def store(evenings_dsn: str, tmp_path: Path) -> AsyncIterator[Store]:
-    async with open_store(evenings_dsn, data_dir=tmp_path) as store:
+async def store(evenings_dsn: str) -> AsyncIterator[Store]:
+    async with open_store(evenings_dsn) as store:
         yield store
 
 
@@ -457,10 +457,10 @@ async def test_memory_page_shows_each_view_with_its_own_knowledge(dm: Visitor, s
         FactStated(meaning, Provenance(1.0, dm_confirmed=True, session_id=s1), heard),
     ]
     await store.world.commit(SALTMERE, events, Cause("dm", 1))
-    await store.states.note(SALTMERE, s1, View(GRIMJAW), flags={"decision_made": True})
+    await store.states(SALTMERE, s1).note(View(GRIMJAW), flags={"decision_made": True})
     told = UtteranceId("s1-2")
     summary = [SummarySentence("Tamsin spoke of a debt.", (told,))]
-    await store.states.cover(SALTMERE, s1, View(GRIMJAW), summary, up_to=told, after=0)
+    await store.states(SALTMERE, s1).cover(View(GRIMJAW), summary, up_to=told, after=0)
     shown = await page(dm, "/desk/sessions/s1/memory")
     views = dict(zip(("DM", "Grimjaw", "Elowen"), shown.split('<section class="card">')[1:], strict=False))
     assert "Tamsin spoke of a debt." in views["Grimjaw"] and "up to line 2" in views["Grimjaw"]
@@ -634,7 +634,7 @@ async def test_table_page_shows_doctor_checks_without_secrets(
         providers=ProvidersSettings(llm=LlmSettings(name="openai")),
     )
     table = TwinTable(campaign=campaign, scene=campaign.scenes[0])
-    async with open_store(evenings_dsn, data_dir=tmp_path) as store:
+    async with open_store(evenings_dsn) as store:
         source = DeskSource(store, settings, SALTMERE)
         async with a_door(tmp_path, table, desk=source) as door:
             shown = html.unescape(await page(await door.invited(Grant(Role.DM)), "/desk/table"))
@@ -722,7 +722,7 @@ async def test_live_page_works_while_the_database_is_unavailable(
     campaign: Campaign, evenings_dsn: str, tmp_path: Path
 ) -> None:
     table = TwinTable(campaign=campaign, scene=campaign.scenes[0])
-    async with open_store(evenings_dsn, data_dir=tmp_path) as closed:
+    async with open_store(evenings_dsn) as closed:
         source = DeskSource(closed, Settings(), SALTMERE)
     async with a_door(tmp_path, table, desk=source) as door:
         dm = await door.invited(Grant(Role.DM))

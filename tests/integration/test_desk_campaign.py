@@ -32,8 +32,8 @@ ORLA = {
 
 
 @pytest.fixture
-async def store(evenings_dsn: str, tmp_path: Path) -> AsyncIterator[Store]:
-    async with open_store(evenings_dsn, data_dir=tmp_path) as store:
+async def store(evenings_dsn: str) -> AsyncIterator[Store]:
+    async with open_store(evenings_dsn) as store:
         yield store
 
 

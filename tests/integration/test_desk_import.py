@@ -35,8 +35,8 @@ SOURCE = "markdown:brinewatch"
 
 
 @pytest.fixture
-async def store(campaign_dsn: str, tmp_path: Path) -> AsyncIterator[Store]:
-    async with open_store(campaign_dsn, data_dir=tmp_path) as store:
+async def store(campaign_dsn: str) -> AsyncIterator[Store]:
+    async with open_store(campaign_dsn) as store:
         yield store
 
 

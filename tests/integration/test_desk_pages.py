@@ -54,7 +54,7 @@ async def test_every_desk_page_fits_and_is_accessible(evenings_dsn: str, tmp_pat
     campaign = read_campaign(CAMPAIGN_FILE).campaign
     table = TwinTable(campaign=campaign, scene=campaign.scenes[0])
     async with (
-        open_store(evenings_dsn, data_dir=tmp_path) as store,
+        open_store(evenings_dsn) as store,
         a_door(tmp_path, table, desk=DeskSource(store, Settings(campaign=CAMPAIGN_FILE), SALTMERE)) as door,
         a_browser() as browser,
         a_page(browser, width=390, height=900) as page,
@@ -80,7 +80,7 @@ async def test_single_keys_decide_on_facts(evenings_dsn: str, tmp_path: Path) ->
     campaign = read_campaign(CAMPAIGN_FILE).campaign
     table = TwinTable(campaign=campaign, scene=campaign.scenes[0])
     async with (
-        open_store(evenings_dsn, data_dir=tmp_path) as store,
+        open_store(evenings_dsn) as store,
         a_door(tmp_path, table, desk=DeskSource(store, Settings(), SALTMERE)) as door,
         a_browser() as browser,
         a_page(browser, width=1_440, height=900) as page,

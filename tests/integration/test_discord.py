@@ -303,7 +303,7 @@ async def test_one_who_is_too_fast_waits_and_others_do_not(discord: DiscordServe
 async def test_player_reads_nothing_that_players_may_not_know(dsn: str, tmp_path: Path, seed: int) -> None:
     secret = SecretCampaign.of(seed)
     campaign = secret.campaign
-    async with open_store(dsn, data_dir=tmp_path) as store:
+    async with open_store(dsn) as store:
         await store.campaigns.load(campaign)
     may_know = secret.may_know(NpcId("nobody"))
     async with a_discord_server(dsn, tmp_path, campaign=campaign.id) as discord:

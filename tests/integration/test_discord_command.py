@@ -69,10 +69,10 @@ def as_json(body: object, *, status: int = 200) -> web.Response:
     return web.Response(body=json.dumps(body).encode(), headers=headers, status=status)
 
 
-async def refused_by(discord: str, dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> GlyphoxaError:
+async def refused_by(discord: str, dsn: str, monkeypatch: pytest.MonkeyPatch) -> GlyphoxaError:
     """The error with which the bot ends, given the address of Discord."""
     monkeypatch.setattr(Route, "BASE", discord)
-    async with open_store(dsn, data_dir=tmp_path) as store:
+    async with open_store(dsn) as store:
         source = DeskSource(store, Settings(), SALTMERE)
         services = Services(source, OutsideTables(store), lambda _: "")
         with pytest.raises(GlyphoxaError) as raised:
@@ -86,7 +86,7 @@ async def test_wrong_token_is_one_clear_error(dsn: str, tmp_path: Path, monkeypa
         return as_json({"message": "401: Unauthorized", "code": 0}, status=401)
 
     async with a_rest_server(answer) as url:
-        error = await refused_by(url, dsn, tmp_path, monkeypatch)
+        error = await refused_by(url, dsn, monkeypatch)
     assert isinstance(error, InvalidInput)
     assert str(error) == "Discord refused the bot's token; copy it again from the Developer Portal"
 
@@ -100,7 +100,7 @@ async def test_bot_that_was_not_invited_is_one_clear_error(
         return as_json(USER if request.path.endswith("users/@me") else APPLICATION)
 
     async with a_rest_server(answer) as url:
-        error = await refused_by(url, dsn, tmp_path, monkeypatch)
+        error = await refused_by(url, dsn, monkeypatch)
     assert isinstance(error, InvalidInput)
     assert str(error).startswith(f"the bot may not add commands in server {GUILD}: invite it there")
 
@@ -115,14 +115,14 @@ async def test_gateway_that_is_not_there_is_one_clear_error(
 
     monkeypatch.setattr(DiscordWebSocket, "DEFAULT_GATEWAY", URL("ws://127.0.0.1:1"))
     async with a_rest_server(answer) as url:
-        error = await refused_by(url, dsn, tmp_path, monkeypatch)
+        error = await refused_by(url, dsn, monkeypatch)
     assert isinstance(error, Unavailable)
 
 
 async def test_discord_that_is_not_there_is_one_clear_error(
     dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    error = await refused_by("http://127.0.0.1:1", dsn, tmp_path, monkeypatch)
+    error = await refused_by("http://127.0.0.1:1", dsn, monkeypatch)
     assert isinstance(error, Unavailable)
     assert str(error).startswith("Discord cannot be reached: ")
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from glyphoxa.adapters.postgres.store import open_store
@@ -28,8 +26,8 @@ def with_parameters(dsn: str, more: str) -> str:
         "client_encoding=UTF8",
     ],
 )
-async def test_parameter_of_a_host_is_accepted(dsn: str, tmp_path: Path, more: str) -> None:
-    async with open_store(with_parameters(dsn, more), data_dir=tmp_path) as store:
+async def test_parameter_of_a_host_is_accepted(dsn: str, more: str) -> None:
+    async with open_store(with_parameters(dsn, more)) as store:
         await store.database.open(deadline_ms=DEADLINE_MS)
         async with store.database.administer() as connection:
             assert await connection.fetchval("SELECT 1") == 1
@@ -46,8 +44,8 @@ async def test_parameter_of_a_host_is_accepted(dsn: str, tmp_path: Path, more: s
         ("work_mem=much", "work_mem"),
     ],
 )
-async def test_parameter_that_the_server_refuses_is_named(dsn: str, tmp_path: Path, more: str, why: str) -> None:
-    async with open_store(with_parameters(dsn, more), data_dir=tmp_path) as store:
+async def test_parameter_that_the_server_refuses_is_named(dsn: str, more: str, why: str) -> None:
+    async with open_store(with_parameters(dsn, more)) as store:
         with pytest.raises(GlyphoxaError, match=why) as raised:
             await store.database.open(deadline_ms=DEADLINE_MS)
     assert "memory.postgres_dsn" in str(raised.value)

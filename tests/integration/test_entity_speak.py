@@ -215,7 +215,7 @@ async def test_button_on_the_world_page_opens_the_drafted_form(
     cli: CommandLine, file: Path, campaign_dsn: str, tmp_path: Path
 ) -> None:
     campaign, before = read_campaign(file).campaign, text_of(file)
-    async with open_store(campaign_dsn, data_dir=tmp_path) as store:
+    async with open_store(campaign_dsn) as store:
         await store.campaigns.load(campaign)
         table = TwinTable(campaign=campaign, scene=campaign.scenes[0])
         async with a_door(tmp_path, table, desk=DeskSource(store, Settings(campaign=file), SALTMERE)) as door:

@@ -187,9 +187,9 @@ async def played(
             + " ".join(e.turn.prompt.text for e in evening.told if isinstance(e, TurnFinished) and e.turn.npc_id == npc)
             for npc, mouth in evening.mouths.items()
         }
-    async with open_store(dsn, data_dir=tmp_path) as store:
+    async with open_store(dsn) as store:
         await chronicle_worker(store).read_new(TOWN)
-        states = await store.states.states(TOWN, SESSION)
+        states = await store.states(TOWN, SESSION).all()
         log = await said_in(PostgresChronicleLog(store.database, store.world), TOWN, SESSION)
         yield Played(
             language,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -52,9 +51,9 @@ def towards(*weights: float) -> NDArray[float32]:
 
 
 @pytest.fixture
-async def town(dsn: str, tmp_path: Path) -> AsyncIterator[Store]:
+async def town(dsn: str) -> AsyncIterator[Store]:
     """The inn has a cellar, which has a cask; of the vault beside it only Grim knows. The tower is far."""
-    async with open_store(dsn, data_dir=tmp_path, embedder=Embedder("m", 384, embed)) as store:
+    async with open_store(dsn, embedder=Embedder("m", 384, embed)) as store:
         await a_campaign_row(store, TOWN)
         named = ((INN, "Inn"), (CELLAR, "Cellar"), (CASK, "Cask"), (FAR, "Tower"))
         await store.world.commit(

@@ -99,8 +99,8 @@ def said(text: str, *, id: str = "u1") -> Utterance:
 
 
 @both
-async def test_talk_is_embedded_once_and_found_by_its_meaning(name: str, dsn: str, tmp_path: Path) -> None:
-    async with provider(name) as (embedder, vectors), open_store(dsn, data_dir=tmp_path, embedder=embedder) as store:
+async def test_talk_is_embedded_once_and_found_by_its_meaning(name: str, dsn: str) -> None:
+    async with provider(name) as (embedder, vectors), open_store(dsn, embedder=embedder) as store:
         talk = [("u1", "My sister is a pirate."), ("u2", "Rain again."), ("u3", "A sword is four crowns.")]
         await store.log.append([said(text, id=utterance) for utterance, text in talk])
         assert await store.chunks.fill_missing(CAMPAIGN) == Filled(embedded=3)
@@ -113,7 +113,7 @@ async def test_talk_is_embedded_once_and_found_by_its_meaning(name: str, dsn: st
         assert chunk == "u1"
         assert distance == pytest.approx(0, abs=1e-6)
     # Another process, the same talk: whatever it looks at, it has nothing to embed.
-    async with provider(name) as (embedder, vectors), open_store(dsn, data_dir=tmp_path, embedder=embedder) as store:
+    async with provider(name) as (embedder, vectors), open_store(dsn, embedder=embedder) as store:
         assert await reindexed(store, embedder, CAMPAIGN) == Filled()
         assert vectors.requests == []
 
@@ -223,10 +223,10 @@ async def test_a_provider_that_is_busy_once_is_asked_again(name: str) -> None:
 
 
 @both
-async def test_a_provider_that_is_down_costs_no_talk(name: str, dsn: str, tmp_path: Path) -> None:
+async def test_a_provider_that_is_down_costs_no_talk(name: str, dsn: str) -> None:
     at_nothing = chosen(name, None, base_url="http://127.0.0.1:1/v1")
     embedder = await load_embedder(at_nothing, environ=ENVIRON)
-    async with open_store(dsn, data_dir=tmp_path, embedder=embedder) as store:
+    async with open_store(dsn, embedder=embedder) as store:
         await store.log.append([said("My sister.")])
         with pytest.raises(Unavailable, match="embeddings model"):
             await store.chunks.fill_missing(CAMPAIGN)
@@ -234,7 +234,7 @@ async def test_a_provider_that_is_down_costs_no_talk(name: str, dsn: str, tmp_pa
         assert isinstance(found, LeftOut)
         assert found.text.startswith("the embeddings model '")
     await embedder.aclose()
-    async with provider(name) as (embedder, _), open_store(dsn, data_dir=tmp_path, embedder=embedder) as store:
+    async with provider(name) as (embedder, _), open_store(dsn, embedder=embedder) as store:
         assert await store.chunks.fill_missing(CAMPAIGN) == Filled(embedded=1)
 
 
@@ -268,10 +268,11 @@ async def test_a_question_does_not_wait_for_a_slow_provider_and_has_its_vector_t
 
 @both
 async def test_vectors_of_other_dimensions_reach_nobody_and_are_no_fault_of_the_talk(
-    name: str, dsn: str, tmp_path: Path
+    name: str,
+    dsn: str,
 ) -> None:
     vectors = Vectors(lambda text, _: invented(text, 768))
-    async with provider(name, vectors) as (embedder, _), open_store(dsn, data_dir=tmp_path, embedder=embedder) as store:
+    async with provider(name, vectors) as (embedder, _), open_store(dsn, embedder=embedder) as store:
         await store.log.append([said("My sister.")])
         for _ in range(5):
             with pytest.raises(WrongDimensions, match=r"memory\.embedding_dimensions is 384, .* gave a vector of 768"):
@@ -293,7 +294,9 @@ async def test_too_few_vectors_belong_to_nobody(name: str) -> None:
 @both
 @pytest.mark.parametrize("value", [math.nan, math.inf, 0.0])
 async def test_a_vector_that_points_nowhere_is_not_stored_and_its_neighbours_are(
-    name: str, value: float, dsn: str, tmp_path: Path
+    name: str,
+    value: float,
+    dsn: str,
 ) -> None:
 
     def hollow(text: str, dimensions: int) -> Sequence[float]:
@@ -301,7 +304,7 @@ async def test_a_vector_that_points_nowhere_is_not_stored_and_its_neighbours_are
 
     async with (
         provider(name, Vectors(hollow)) as (embedder, _),
-        open_store(dsn, data_dir=tmp_path, embedder=embedder) as store,
+        open_store(dsn, embedder=embedder) as store,
     ):
         await store.log.append([said("hollow", id="u1"), said("My sister.", id="u2")])
         assert await store.chunks.fill_missing(CAMPAIGN) == Filled(embedded=1, failed=1)
@@ -311,10 +314,10 @@ async def test_a_vector_that_points_nowhere_is_not_stored_and_its_neighbours_are
 
 
 @both
-async def test_a_text_that_the_provider_does_not_take_keeps_no_other_out(name: str, dsn: str, tmp_path: Path) -> None:
+async def test_a_text_that_the_provider_does_not_take_keeps_no_other_out(name: str, dsn: str) -> None:
     vectors = Vectors(by_topic, refuses=lambda text: "cursed" in text)
     told: list[str] = []
-    async with provider(name, vectors) as (embedder, _), open_store(dsn, data_dir=tmp_path, embedder=embedder) as store:
+    async with provider(name, vectors) as (embedder, _), open_store(dsn, embedder=embedder) as store:
         await store.log.append([said("cursed", id="u1"), said("My sister.", id="u2"), said("Rain.", id="u3")])
         listening = logger.add(lambda message: told.append(str(message)), level="WARNING")
         try:
@@ -328,10 +331,11 @@ async def test_a_text_that_the_provider_does_not_take_keeps_no_other_out(name: s
 
 @both
 async def test_a_setting_that_the_provider_does_not_take_is_no_fault_of_all_the_talk(
-    name: str, dsn: str, tmp_path: Path
+    name: str,
+    dsn: str,
 ) -> None:
     vectors = Vectors(by_topic, refuses=lambda _: True)
-    async with provider(name, vectors) as (embedder, _), open_store(dsn, data_dir=tmp_path, embedder=embedder) as store:
+    async with provider(name, vectors) as (embedder, _), open_store(dsn, embedder=embedder) as store:
         await store.log.append([said(f"line {n}", id=f"u{n}") for n in range(4)])
         for _ in range(5):
             with pytest.raises(Unavailable, match=r"fails on every text: .*This cannot be embedded"):
@@ -341,10 +345,10 @@ async def test_a_setting_that_the_provider_does_not_take_is_no_fault_of_all_the_
 
 
 @both
-async def test_a_key_that_is_refused_is_said_and_never_shown(name: str, dsn: str, tmp_path: Path) -> None:
+async def test_a_key_that_is_refused_is_said_and_never_shown(name: str, dsn: str) -> None:
     async with (
         provider(name, key="another") as (embedder, _),
-        open_store(dsn, data_dir=tmp_path, embedder=embedder) as store,
+        open_store(dsn, embedder=embedder) as store,
     ):
         await store.log.append([said("My sister.")])
         with pytest.raises(Unavailable, match="refuses the key") as refused:
@@ -353,11 +357,11 @@ async def test_a_key_that_is_refused_is_said_and_never_shown(name: str, dsn: str
 
 
 @both
-async def test_provider_that_is_away_is_reported_once_and_seldom_asked(name: str, dsn: str, tmp_path: Path) -> None:
+async def test_provider_that_is_away_is_reported_once_and_seldom_asked(name: str, dsn: str) -> None:
     vectors, now_ms, told = Vectors(by_topic), 0, list[str]()
     async with (
         provider(name, vectors) as (embedder, _),
-        open_store(dsn, data_dir=tmp_path, embedder=embedder) as store,
+        open_store(dsn, embedder=embedder) as store,
     ):
         work = EmbeddingWork(store, QuietGate(), now_ms=lambda: now_ms)
         await store.log.append([said("My sister.")])

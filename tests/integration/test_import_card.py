@@ -109,7 +109,7 @@ async def test_form_of_the_desk_carries_persona_and_examples(
 ) -> None:
     await cli.told("import", "accept", "--all", "--yes")
     campaign = read_campaign(file).campaign
-    async with open_store(campaign_dsn, data_dir=tmp_path) as store:
+    async with open_store(campaign_dsn) as store:
         await store.campaigns.load(campaign)
         table = TwinTable(campaign=campaign, scene=campaign.scenes[0])
         async with a_door(tmp_path, table, desk=DeskSource(store, Settings(campaign=file), SALTMERE)) as door:

@@ -7,7 +7,6 @@ import random
 import sys
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -116,7 +115,7 @@ async def test_no_campaign_sees_the_imports_of_another(store: Store, desk: Postg
 
 async def accept_one_by_one(dsn: str) -> None:
     """Accept one document after the other, until this process is killed."""
-    async with open_store(dsn, data_dir=Path("unused")) as store:
+    async with open_store(dsn) as store:
         desk = imports_of(store, CAMPAIGN)
         await desk.waiting()
         print("ready", flush=True)  # noqa: T201 - the test reads it

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import asyncpg
 import pytest
@@ -53,9 +52,9 @@ SELECT campaign_id, 90003, 'entity_added',
 
 
 @pytest.fixture
-async def two(dsn: str, tmp_path: Path) -> AsyncIterator[Store]:
+async def two(dsn: str) -> AsyncIterator[Store]:
     """Memory with two campaigns, of which each has rows in every table."""
-    async with open_store(dsn, data_dir=tmp_path) as store:
+    async with open_store(dsn) as store:
         async with store.database.administer() as connection:
             await connection.execute(ANYTHING_GOES)
             for campaign in (MINE, YOURS):

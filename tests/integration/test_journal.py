@@ -159,7 +159,7 @@ async def test_what_is_said_while_the_server_is_dead_arrives_once_and_the_server
     server = EmbeddedPostgres(reachable_dir / "postgres")
     # Commits must be waited for, as in a real session; only the loss of power is left out.
     async with (
-        open_store(None, data_dir=reachable_dir, server_settings={"fsync": "off"}) as store,
+        open_store(EmbeddedPostgres(reachable_dir / "postgres", settings={"fsync": "off"})) as store,
         a_journal(reachable_dir / "spool", store.log) as journal,
     ):
         await keep(journal, *lines(20))

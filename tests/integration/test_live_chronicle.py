@@ -37,7 +37,7 @@ async def asked(evening: Evening, text: str) -> TurnRecord:
 
 
 async def is_found(dsn: str, predicate: str) -> None:
-    async with open_store(dsn, data_dir=Path("unused")) as store, asyncio.timeout(DEADLINE_S):
+    async with open_store(dsn) as store, asyncio.timeout(DEADLINE_S):
         inspection = PostgresInspection(store.database)
         while not any(  # noqa: ASYNC110 - the table is told nothing of what it learns
             fact.claim.predicate == predicate for fact in await inspection.current(TOWN, DM, limit=1_000)

@@ -75,7 +75,7 @@ async def asks_to_forget(evening: Evening) -> None:
 
 
 async def withheld_lines(dsn: str) -> list[str]:
-    async with open_store(dsn, data_dir=Path("unused")) as store, store.database.use(TOWN) as connection:
+    async with open_store(dsn) as store, store.database.use(TOWN) as connection:
         rows = await connection.fetch("SELECT text FROM session_entries WHERE withheld ORDER BY ordinal")
     return [row["text"] for row in rows]
 
@@ -159,7 +159,7 @@ async def test_chronicle_does_not_decide_a_request_again(
         await heard(evening, "Grimjaw, you can remember that again.")
         await asks_to_forget(evening)
         await until_withheld(evening, dsn)
-        async with open_store(dsn, data_dir=Path("unused")) as store:
+        async with open_store(dsn) as store:
             await chronicle_worker(store).read_new(TOWN)
             assert await withheld_lines(dsn) == [SECRET, ANSWER, REQUEST, "Aye."]
             page = OwnLinesOfTable(TOWN, SESSION, PostgresInspection(store.database), store.world, lambda: 10**13)

@@ -38,7 +38,7 @@ async def test_a_place_that_is_hidden_is_in_neither_the_scene_nor_the_default_ex
         await evening.table.move(SceneId("inn"))
         prompt = await prompt_of(evening, "Grimjaw, how is the ale?")
         assert "Near Ironhold." in prompt and "You find me at Ironhold." in prompt
-        async with open_store(dsn, data_dir=Path("unused")) as store:
+        async with open_store(dsn) as store:
             await store.world.commit(TOWN, [EntityScoped(EntityId("ironhold"), HIDDEN)], Cause("dm", 1))
         assert "Near Ironhold." not in await prompt_of(evening, "Grimjaw, is the soup hot?")
         await evening.table.move(SceneId("forge"))

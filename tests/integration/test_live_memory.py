@@ -55,7 +55,7 @@ def settings(tmp_path: Path, dsn: str) -> Settings:
 
 
 async def happen(dsn: str, *events: Event) -> None:
-    async with open_store(dsn, data_dir=Path("unused")) as store:
+    async with open_store(dsn) as store:
         await store.world.commit(TOWN, events, Cause("dm", at_ms=1))
 
 

@@ -51,7 +51,7 @@ async def dm(directory: Path, dsn: str, *arguments: str) -> None:
 
 async def happen(dsn: str, *events: Event) -> None:
     """Commit events like the DM's commands, on a connection of their own."""
-    async with open_store(dsn, data_dir=Path("unused")) as store:
+    async with open_store(dsn) as store:
         await store.world.commit(TOWN, events, Cause("dm", at_ms=1))
 
 
@@ -127,7 +127,7 @@ async def test_a_new_entity_is_known_at_the_open_table_to_all_who_hear(
 
 async def accept_import(dsn: str, *documents: SourceDocument) -> None:
     """On a connection of its own."""
-    async with open_store(dsn, data_dir=Path("unused")) as store:
+    async with open_store(dsn) as store:
         desk = imports_of(store, TOWN)
         await desk.take_in(SourceWorld("foundry", "coast", "Coast", documents))
         await desk.accept(EVERYTHING)
@@ -220,7 +220,7 @@ async def test_missed_garble_is_corrected_in_the_background_and_learned(
             [revised] = await evening.until(lambda: [e for e in evening.told if isinstance(e, UtteranceRevised)])
             assert (revised.was.text, revised.utterance.raw_text, revised.utterance.text) == (line, line, better)
             assert "eldrinax" in evening.table.names.nearby()
-    async with open_store(dsn, data_dir=tmp_path) as store:
+    async with open_store(dsn) as store:
         [said] = [each for each in await stored(store) if each.npc_id is None]
         assert (said.raw_text, said.text) == (line, better)
         [edit] = said.corrections
@@ -240,7 +240,7 @@ async def test_provider_transcript_of_an_npc_is_corrected_later(
         (await evening.ear()).say("Grimjaw, where is it from?")
         [revised] = await evening.until(lambda: [e for e in evening.told if isinstance(e, UtteranceRevised)])
         assert (revised.was.text, revised.utterance.text) == ("I forged it in iron hold.", "I forged it in Ironhold.")
-    async with open_store(dsn, data_dir=tmp_path) as store:
+    async with open_store(dsn) as store:
         [said] = [each for each in await stored(store) if each.npc_id == GRIMJAW]
         assert (said.raw_text, said.text) == ("I forged it in iron hold.", "I forged it in Ironhold.")
         assert [edit.stage for edit in said.corrections] == ["phonetic"]

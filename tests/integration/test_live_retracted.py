@@ -34,7 +34,7 @@ def settings(tmp_path: Path, dsn: str) -> Settings:
 
 async def decided(dsn: str, decide: Callable[[Store], Awaitable[WorldEvent | None]]) -> WorldEvent:
     """Decide like the DM's commands, on a connection of its own."""
-    async with open_store(dsn, data_dir=Path("unused")) as store:
+    async with open_store(dsn) as store:
         event = await decide(store)
     assert event is not None
     return event
@@ -91,7 +91,7 @@ async def test_what_is_erased_leaves_the_prompts_of_an_open_table(
         said = await claimed(evening)
         evening.mouths[GRIMJAW].reply = "Aye."
         assert CLAIM in (await asked(evening, "Grimjaw, are you sure?")).prompt.text
-        async with open_store(dsn, data_dir=Path("unused")) as store:
+        async with open_store(dsn) as store:
             await PostgresErasure(store.database).erase(TOWN, Meant(session=SESSION), at_ms=1)
         await evening.until(
             lambda: [e for e in evening.told if isinstance(e, UtteranceRetracted) and e.utterance.id == said]
@@ -160,7 +160,7 @@ async def test_what_is_taken_back_of_an_earlier_evening_leaves_the_prompts_of_an
         await evening.table.kept()
     async with an_evening(settings, monkeypatch, session="second", reply="Aye.") as evening:
         assert crowns in (await asked(evening, "Grimjaw, nice weather today.")).prompt.text
-        async with open_store(dsn, data_dir=Path("unused")) as store:
+        async with open_store(dsn) as store:
             await take_back(store, kept[0].id)
         assert crowns not in (await asked(evening, "Grimjaw, lovely weather indeed.")).prompt.text
         assert crowns not in (await asked(evening, "Grimjaw, what weather it is.")).prompt.text

@@ -9,7 +9,6 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Final
 
 import asyncpg
@@ -147,8 +146,8 @@ def filled(postgres: TestServer, many_chunks: ManyChunks) -> Iterator[str]:
 
 
 @pytest.fixture
-async def store(filled: str, tmp_path: Path) -> AsyncIterator[Store]:
-    async with open_store(filled, data_dir=tmp_path, embedder=an_embedder(not_needed, name=MODEL)) as opened:
+async def store(filled: str) -> AsyncIterator[Store]:
+    async with open_store(filled, embedder=an_embedder(not_needed, name=MODEL)) as opened:
         yield opened
 
 

@@ -60,8 +60,8 @@ DM_TOOLS = [
 
 
 @pytest.fixture
-async def evenings(evenings_dsn: str, tmp_path: Path) -> AsyncIterator[Store]:
-    async with open_store(evenings_dsn, data_dir=tmp_path) as store:
+async def evenings(evenings_dsn: str) -> AsyncIterator[Store]:
+    async with open_store(evenings_dsn) as store:
         yield store
 
 
@@ -293,7 +293,7 @@ async def test_the_dm_reads_what_each_view_has_in_mind_of_a_session(
 ) -> None:
     told, s1, grimjaw = UtteranceId("s1-2"), SessionId("s1"), View(GRIMJAW)
     summary = [SummarySentence("Tamsin spoke of a debt.", (told,))]
-    await evenings.states.cover(SALTMERE, s1, grimjaw, summary, up_to=told, after=0)
+    await evenings.states(SALTMERE, s1).cover(grimjaw, summary, up_to=told, after=0)
     async with a_client(await of_dm(evenings, tmp_path, evenings_dsn)) as client:
         views = {each["view"]: each for each in (await answered(client, "dm_session_state", session="s1"))["found"]}
         assert list(views) == ["DM", "Grimjaw", "Elowen"]

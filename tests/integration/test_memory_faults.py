@@ -61,7 +61,7 @@ from glyphoxa.transcript.spool import Spool
 from tests.support.builders import an_utterance
 
 async def play(dsn, directory):
-    async with open_store(dsn, data_dir=directory) as store:
+    async with open_store(dsn) as store:
         journal = Journal(Spool(directory / "spool"), store.log)
         running = asyncio.create_task(journal.delivery.run())
         for n in range(1_000_000):
@@ -119,7 +119,7 @@ async def test_a_server_that_is_killed_while_the_spool_drains_has_everything_onc
     with Spool(reachable_dir / "spool") as spool:
         for said in lines(3_000):
             spool.append(said)
-    async with open_store(None, data_dir=reachable_dir, server_settings={"fsync": "off"}) as store:
+    async with open_store(EmbeddedPostgres(reachable_dir / "postgres", settings={"fsync": "off"})) as store:
         log = KillsTheServer(store.log, server)
         async with a_journal(reachable_dir / "spool", log) as journal:
             assert await journal.delivery.flush(DEADLINE_MS)
@@ -133,7 +133,8 @@ async def test_a_server_that_is_killed_while_the_spool_drains_has_everything_onc
 
 
 async def test_a_connection_that_is_cut_inside_a_transaction_leaves_nothing_of_it(
-    store: Store, dsn: str, tmp_path: Path
+    store: Store,
+    dsn: str,
 ) -> None:
     corrected = replace(
         an_utterance("Grimjaw!", id="u1"), corrections=(Correction(0, 8, "Grim jaw", "Grimjaw", 0.9, "phonetic", ""),)
@@ -211,7 +212,7 @@ async def test_what_was_stored_without_anybody_hearing_of_it_is_not_stored_twice
     wire = Wire(Path(socket.replace("%2F", "/")) / ".s.PGSQL.5432")
     async with (
         wire.listening(reachable_dir),
-        open_store(f"postgresql://postgres@/{database}?host={reachable_dir}&port=5432", data_dir=tmp_path) as cut_off,
+        open_store(f"postgresql://postgres@/{database}?host={reachable_dir}&port=5432") as cut_off,
     ):
         await cut_off.database.open()
         journal = Journal(Spool(tmp_path / "spool"), cut_off.log)
@@ -293,11 +294,12 @@ async def fill(journal: Journal) -> list[Utterance]:
 APPENDING = """
 import asyncio, sys
 from pathlib import Path
+from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres
 from glyphoxa.adapters.postgres.store import open_store
 from tests.support.builders import an_utterance
 
 async def append(directory, name):
-    async with open_store(None, data_dir=directory, server_settings={"fsync": "off"}) as store:
+    async with open_store(EmbeddedPostgres(directory / "postgres", settings={"fsync": "off"})) as store:
         await store.database.open()
         print("ready", flush=True)
         sys.stdin.readline()
@@ -325,7 +327,10 @@ async def test_two_processes_share_the_embedded_server_and_one_session(reachable
         process.stdin.flush()
     await heard("done")
     both[0].kill()  # the server is the other one's too
-    async with open_store(None, data_dir=reachable_dir) as store, store.database.use(CAMPAIGN) as connection:
+    async with (
+        open_store(EmbeddedPostgres(reachable_dir / "postgres")) as store,
+        store.database.use(CAMPAIGN) as connection,
+    ):
         rows = await connection.fetch("SELECT ordinal, utterance_id FROM session_entries ORDER BY ordinal")
     for process in both:
         process.communicate()

@@ -230,7 +230,7 @@ async def test_a_database_that_grew_step_by_step_is_the_same_as_a_new_one_and_ha
     for part in _PARTS:
         assert grown[part] == new[part], part
 
-    async with open_store(empty_dsn, data_dir=tmp_path) as store:
+    async with open_store(empty_dsn) as store:
         for campaign in (CampaignId("town"), CampaignId("gone")):
             async with store.database.use(campaign) as connection:
                 rows = await connection.fetch(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -81,11 +80,12 @@ async def named(store: Store, question: str, npc: NpcId = SMITH) -> list[str]:
 
 
 async def test_an_open_table_knows_what_the_dm_changes_in_another_process(
-    store: Store, dsn: str, tmp_path: Path
+    store: Store,
+    dsn: str,
 ) -> None:
     await store.campaigns.load(a_campaign())
     assert await named(store, "Has Eldrinax paid the smith?") == ["Eldrinax", "Grimjaw"]
-    async with open_store(dsn, data_dir=tmp_path) as desk:
+    async with open_store(dsn) as desk:
         await desk.world.commit(CAMPAIGN, [AliasAdded(ELDRINAX, "the Old Man")], BY_DM)
         assert await named(store, "Where is the old man?") == ["Eldrinax"]
         await desk.world.commit(CAMPAIGN, [EntityScoped(ELDRINAX, secret_of([INNKEEPER]))], BY_DM)
@@ -112,8 +112,8 @@ async def test_what_is_rolled_back_is_not_known_any_more(store: Store) -> None:
     assert len(await fears()) == 1
 
 
-async def test_while_the_database_is_away_who_is_named_is_known(dsn: str, tmp_path: Path) -> None:
-    async with a_network(dsn) as network, open_store(network.dsn, data_dir=tmp_path) as table:
+async def test_while_the_database_is_away_who_is_named_is_known(dsn: str) -> None:
+    async with a_network(dsn) as network, open_store(network.dsn) as table:
         await table.campaigns.load(a_campaign())
         before = await named(table, "Has Eldrinax paid the smith?")
         network.cut()

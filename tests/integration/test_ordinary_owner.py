@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import asyncpg
 import pytest
@@ -26,9 +25,9 @@ OTHER = CampaignId("another")
 
 
 async def test_memory_works_and_campaigns_are_apart_for_an_owner_without_special_rights(
-    owners_dsn: str, tmp_path: Path
+    owners_dsn: str,
 ) -> None:
-    async with open_store(owners_dsn, data_dir=tmp_path) as store:
+    async with open_store(owners_dsn) as store:
         await store.database.open()
         await store.log.append([an_utterance("The bell is cracked.")])
         async with store.database.use(CAMPAIGN, deadline_ms=DEADLINE_MS) as connection:
@@ -42,11 +41,9 @@ async def test_memory_works_and_campaigns_are_apart_for_an_owner_without_special
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-async def test_a_schema_that_is_named_like_the_user_hides_nothing_and_opens_nothing(
-    owners_dsn: str, tmp_path: Path, when: str
-) -> None:
+async def test_a_schema_that_is_named_like_the_user_hides_nothing_and_opens_nothing(owners_dsn: str, when: str) -> None:
     """A server looks there first, by itself."""
-    async with open_store(owners_dsn, data_dir=tmp_path) as store:
+    async with open_store(owners_dsn) as store:
         if when == "after":
             await a_town(store, TOWN)
             await store.log.append([an_utterance("The bell is cracked.")])
@@ -59,7 +56,7 @@ async def test_a_schema_that_is_named_like_the_user_hides_nothing_and_opens_noth
         )
     finally:
         await owner.close()
-    async with open_store(owners_dsn, data_dir=tmp_path) as store:
+    async with open_store(owners_dsn) as store:
         if when == "before":
             await a_town(store, TOWN)
             await store.log.append([an_utterance("The bell is cracked.")])
@@ -72,20 +69,20 @@ async def test_a_schema_that_is_named_like_the_user_hides_nothing_and_opens_noth
 
 
 async def test_a_user_who_may_make_no_tables_is_told_what_an_administrator_must_do(
-    owners_dsn: str, tmp_path: Path
+    owners_dsn: str,
 ) -> None:
     owner = await asyncpg.connect(owners_dsn)
     try:
         await owner.execute("REVOKE CREATE ON SCHEMA public FROM PUBLIC, pg_database_owner")
     finally:
         await owner.close()
-    async with open_store(owners_dsn, data_dir=tmp_path) as store:
+    async with open_store(owners_dsn) as store:
         with pytest.raises(InvalidInput, match="GRANT CREATE ON SCHEMA public"):
             await store.database.open()
 
 
-async def test_a_world_lives_and_is_forked_for_an_owner_without_special_rights(owners_dsn: str, tmp_path: Path) -> None:
-    async with open_store(owners_dsn, data_dir=tmp_path) as store:
+async def test_a_world_lives_and_is_forked_for_an_owner_without_special_rights(owners_dsn: str) -> None:
+    async with open_store(owners_dsn) as store:
         await a_town(store, TOWN)
         (event,) = await store.world.commit(TOWN, [FactStated(Claim.attribute(MIRA, "note", "one-eyed"))], DM)
         await store.world.fork(TOWN, OTHER, name="Another town")
@@ -94,8 +91,8 @@ async def test_a_world_lives_and_is_forked_for_an_owner_without_special_rights(o
         assert not (await stands_as_replayed(store, TOWN)).facts
 
 
-async def test_a_campaign_comes_in_for_an_owner_without_special_rights(owners_dsn: str, tmp_path: Path) -> None:
-    async with open_store(owners_dsn, data_dir=tmp_path) as store:
+async def test_a_campaign_comes_in_for_an_owner_without_special_rights(owners_dsn: str) -> None:
+    async with open_store(owners_dsn) as store:
         await a_town(store, TOWN)
         await store.log.append([replace(an_utterance("hello", id="u1"), campaign_id=TOWN)])
         bundle = await exported(store, TOWN)
@@ -108,7 +105,8 @@ async def test_a_campaign_comes_in_for_an_owner_without_special_rights(owners_ds
 
 
 async def test_an_owner_above_the_rules_about_rows_is_told_of_it(
-    owners_dsn: str, postgres: TestServer, tmp_path: Path
+    owners_dsn: str,
+    postgres: TestServer,
 ) -> None:
     administrator = await asyncpg.connect(postgres.server.dsn("postgres"))
     told: list[str] = []
@@ -117,7 +115,7 @@ async def test_an_owner_above_the_rules_about_rows_is_told_of_it(
         for right, n_told in (("BYPASSRLS", 1), ("NOBYPASSRLS", 0)):
             told.clear()
             await administrator.execute(f"ALTER ROLE just_a_user {right}")
-            async with open_store(owners_dsn, data_dir=tmp_path) as store:
+            async with open_store(owners_dsn) as store:
                 await store.database.open()
             assert sum("BYPASSRLS" in line for line in told) == n_told
     finally:
@@ -126,8 +124,8 @@ async def test_an_owner_above_the_rules_about_rows_is_told_of_it(
         await administrator.close()
 
 
-async def test_talk_is_erased_for_an_owner_without_special_rights(owners_dsn: str, tmp_path: Path) -> None:
-    async with open_store(owners_dsn, data_dir=tmp_path) as store:
+async def test_talk_is_erased_for_an_owner_without_special_rights(owners_dsn: str) -> None:
+    async with open_store(owners_dsn) as store:
         await store.database.open()
         await a_town(store, TOWN)
         await store.log.append([replace(an_utterance("The bell is cracked."), campaign_id=TOWN)])

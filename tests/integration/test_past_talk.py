@@ -3,7 +3,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,8 +26,8 @@ EMBEDDER = embedder_of_topics(TOPICS)
 
 
 @pytest.fixture
-async def by_meaning(dsn: str, tmp_path: Path) -> AsyncIterator[Store]:
-    async with open_store(dsn, data_dir=tmp_path, embedder=EMBEDDER) as opened:
+async def by_meaning(dsn: str) -> AsyncIterator[Store]:
+    async with open_store(dsn, embedder=EMBEDDER) as opened:
         yield opened
 
 
@@ -106,7 +105,7 @@ async def test_found_by_words_and_by_meaning_outranks_found_by_one(by_meaning: S
     assert set(found) == {"both", "meaning", "words"}
 
 
-async def test_without_an_embedding_in_time_words_decide(dsn: str, tmp_path: Path) -> None:
+async def test_without_an_embedding_in_time_words_decide(dsn: str) -> None:
     async def never(texts: list[str]) -> None:
         await asyncio.Event().wait()
 
@@ -115,13 +114,13 @@ async def test_without_an_embedding_in_time_words_decide(dsn: str, tmp_path: Pat
 
     for embed in (never, broken):
         settings = RecallSettings(embed_deadline_ms=1)
-        async with open_store(dsn, data_dir=tmp_path, embedder=an_embedder(embed), recall=settings) as store:
+        async with open_store(dsn, embedder=an_embedder(embed), recall=settings) as store:
             await store.log.append([told("My sister is a pirate.", id="u1")])
             assert await ids(store, "My sister?") == ["u1"]
 
 
 async def test_whoever_asks_for_embeddings_meanwhile_waits_and_nothing_is_embedded_twice(
-    dsn: str, tmp_path: Path
+    dsn: str,
 ) -> None:
     embedded: list[str] = []
     begun, go_on = asyncio.Event(), asyncio.Event()
@@ -132,7 +131,7 @@ async def test_whoever_asks_for_embeddings_meanwhile_waits_and_nothing_is_embedd
         await go_on.wait()
         return await EMBEDDER.embed(texts)
 
-    async with open_store(dsn, data_dir=tmp_path, embedder=an_embedder(slowly)) as store:
+    async with open_store(dsn, embedder=an_embedder(slowly)) as store:
         await store.log.append([told(f"line {n}", id=f"u{n}") for n in range(4)])
         first = asyncio.create_task(store.chunks.fill_missing(CAMPAIGN))
         await begun.wait()

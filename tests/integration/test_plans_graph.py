@@ -7,7 +7,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -89,8 +88,8 @@ async def fill(dsn: str) -> None:
 
 
 @pytest.fixture
-async def store(big: str, tmp_path: Path) -> AsyncIterator[Store]:
-    async with open_store(big, data_dir=tmp_path) as opened:
+async def store(big: str) -> AsyncIterator[Store]:
+    async with open_store(big) as opened:
         yield opened
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 
 import asyncpg
 import pytest
@@ -91,8 +90,8 @@ def much_talk(postgres: TestServer) -> Iterator[str]:
 
 
 @pytest.fixture
-async def store(much_talk: str, tmp_path: Path) -> AsyncIterator[Store]:
-    async with open_store(much_talk, data_dir=tmp_path) as opened:
+async def store(much_talk: str) -> AsyncIterator[Store]:
+    async with open_store(much_talk) as opened:
         yield opened
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
 
 import asyncpg
 import pytest
@@ -53,8 +52,8 @@ def many_turns(postgres: TestServer) -> Iterator[str]:
 
 
 @pytest.fixture
-async def store(many_turns: str, tmp_path: Path) -> AsyncIterator[Store]:
-    async with open_store(many_turns, data_dir=tmp_path) as opened:
+async def store(many_turns: str) -> AsyncIterator[Store]:
+    async with open_store(many_turns) as opened:
         yield opened
 
 

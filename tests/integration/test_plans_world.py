@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
 
 import asyncpg
 import pytest
@@ -66,8 +65,8 @@ async def _fill(dsn: str) -> None:
 
 
 @pytest.fixture
-async def store(many_facts: str, tmp_path: Path) -> AsyncIterator[Store]:
-    async with open_store(many_facts, data_dir=tmp_path) as opened:
+async def store(many_facts: str) -> AsyncIterator[Store]:
+    async with open_store(many_facts) as opened:
         yield opened
 
 

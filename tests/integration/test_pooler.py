@@ -66,12 +66,12 @@ def pooled(dsn: str, place: Path, *, mode: str) -> Iterator[str]:
         running.communicate(timeout=DEADLINE_S)
 
 
-async def test_a_pooler_that_keeps_sessions_serves(dsn: str, reachable_dir: Path, tmp_path: Path) -> None:
+async def test_a_pooler_that_keeps_sessions_serves(dsn: str, reachable_dir: Path) -> None:
     with pooled(dsn, reachable_dir, mode="session") as through:
         connection = await asyncpg.connect(through)
         assert await is_pooled(connection)
         await connection.close()
-        async with open_store(through, data_dir=tmp_path) as store:
+        async with open_store(through) as store:
             await store.log.append([an_utterance("The bell is cracked.")])
             async with store.database.use(CAMPAIGN, deadline_ms=DEADLINE_MS) as one:
                 assert await one.fetchval("SELECT count(*) FROM session_entries") == 1
@@ -82,10 +82,10 @@ async def test_a_pooler_that_keeps_sessions_serves(dsn: str, reachable_dir: Path
 
 @pytest.mark.parametrize("mode", ["transaction", "statement"])
 async def test_a_pooler_that_lends_sessions_is_refused_before_anything_is_written(
-    dsn: str, reachable_dir: Path, tmp_path: Path, mode: str
+    dsn: str, reachable_dir: Path, mode: str
 ) -> None:
     with pooled(dsn, reachable_dir, mode=mode) as through:
-        async with open_store(through, data_dir=tmp_path) as store:
+        async with open_store(through) as store:
             for _ in range(2):
                 with pytest.raises(InvalidInput, match=r"the pooler at 127\.0\.0\.1/test_\d+ .*`pool_mode = session`"):
                     await store.database.open(deadline_ms=DEADLINE_MS)

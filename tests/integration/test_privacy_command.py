@@ -110,10 +110,10 @@ def holding(found: dict[str, str], word: str = _CANARY) -> list[str]:
 
 
 @pytest.fixture
-async def table(dsn: str, tmp_path: Path) -> AsyncIterator[Store]:
+async def table(dsn: str) -> AsyncIterator[Store]:
     """An evening and a later one, and all that is made of them; with a fork, and a campaign that is none."""
     embedder = embedder_of_topics({"zorblax1": 0, "storm": 1})
-    async with open_store(dsn, data_dir=tmp_path, embedder=embedder) as store:
+    async with open_store(dsn, embedder=embedder) as store:
         await store.campaigns.load(a_campaign())
         await store.campaigns.load(replace(a_campaign(), id=ELSEWHERE))
         was = Correction(13, 18, "zorblax0", "stole", 0.9, "phonetic", "zorblax")

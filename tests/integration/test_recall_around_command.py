@@ -22,7 +22,7 @@ async def embed(texts: list[str]) -> NDArray[float32]:
 
 @pytest.fixture
 async def cli(tmp_path: Path, evenings_dsn: str, capsys: Capture) -> CommandLine:
-    async with open_store(evenings_dsn, data_dir=tmp_path, embedder=Embedder("m", 384, embed)) as store:
+    async with open_store(evenings_dsn, embedder=Embedder("m", 384, embed)) as store:
         await store.chunks.fill_missing(SALTMERE)
     return CommandLine(a_settings_file(tmp_path, evenings_dsn), capsys)
 

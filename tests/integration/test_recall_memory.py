@@ -18,11 +18,12 @@ from glyphoxa.app.memory import TableMemory
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
+from glyphoxa.npc.table_state import TableState
 from glyphoxa.recall.recall import RecallSettings
 from glyphoxa.recall.transcript_memory import TranscriptMemory
 from glyphoxa.transcript.delivery import MemoryWatch
 from glyphoxa.transcript.ports import FeedUtterance, TalkQuery
-from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, a_campaign, an_utterance
+from tests.support.builders import CAMPAIGN, INNKEEPER, SESSION, SMITH, a_campaign, an_utterance
 from tests.support.embedders import embedder_of_topics
 from tests.support.network import Network, a_network
 from tests.support.patience import DEADLINE_MS
@@ -41,13 +42,18 @@ QUESTION = "Where is my sister?"
 N_STEPS = 25
 
 
+def a_state() -> TableState:
+    campaign = a_campaign()
+    return TableState(campaign, SESSION, campaign.scenes[0], {})
+
+
 def told(text: str, *, id: str, at_ms: int = 1_000, **changes: Any) -> Utterance:
     return replace(an_utterance(text, id=id), at_ms=at_ms, **changes)
 
 
 @pytest.fixture
-async def memory(dsn: str, tmp_path: Path) -> AsyncIterator[Store]:
-    async with open_store(dsn, data_dir=tmp_path, embedder=EMBEDDER, recall=PATIENT) as opened:
+async def memory(dsn: str) -> AsyncIterator[Store]:
+    async with open_store(dsn, embedder=EMBEDDER, recall=PATIENT) as opened:
         await a_campaign_row(opened, CAMPAIGN)
         yield opened
 
@@ -61,14 +67,16 @@ async def ids(store: Store, question: str = QUESTION, campaign: CampaignId = CAM
 
 @pytest.mark.parametrize("is_ordinary", [False, True])
 async def test_whoever_follows_the_changes_misses_nothing_of_what_many_write_at_once(
-    is_ordinary: bool, dsn: str, owners_dsn: str, tmp_path: Path
+    is_ordinary: bool,
+    dsn: str,
+    owners_dsn: str,
 ) -> None:
     """Two processes append, better, roll back and undo, change the language, and give transactions up."""
     dsn = owners_dsn if is_ordinary else dsn
     async with (
-        open_store(dsn, data_dir=tmp_path) as one,
-        open_store(dsn, data_dir=tmp_path) as other,
-        open_store(dsn, data_dir=tmp_path) as reader,
+        open_store(dsn) as one,
+        open_store(dsn) as other,
+        open_store(dsn) as reader,
     ):
         await a_campaign_row(one, CAMPAIGN)
         await one.log.append([told("It began.", id="first")])
@@ -193,9 +201,9 @@ async def test_what_was_rolled_back_is_not_in_the_next_answer_and_what_was_given
     assert "u1" in await ids(memory)
 
 
-async def test_another_process_sees_a_rollback_at_its_next_question(memory: Store, dsn: str, tmp_path: Path) -> None:
+async def test_another_process_sees_a_rollback_at_its_next_question(memory: Store, dsn: str) -> None:
     await memory.log.append([told("Welcome.", id="u0"), told("My sister sails.", id="u1", at_ms=2_000)])
-    async with open_store(dsn, data_dir=tmp_path, embedder=EMBEDDER, recall=PATIENT) as table:
+    async with open_store(dsn, embedder=EMBEDDER, recall=PATIENT) as table:
         assert "u1" in await ids(table)
         await memory.world.rollback(CAMPAIGN, SessionId("s1"), 1, DM)
         assert await ids(table) == []
@@ -254,9 +262,10 @@ def watched(store: Store) -> MemoryWatch:
 
 
 async def test_what_is_missed_while_the_database_is_away_is_recalled_when_it_is_back(
-    memory: Store, network: Network, tmp_path: Path
+    memory: Store,
+    network: Network,
 ) -> None:
-    async with open_store(network.dsn, data_dir=tmp_path, recall=PATIENT) as table:
+    async with open_store(network.dsn, recall=PATIENT) as table:
         watch, talk = watched(table), table.past_talk
         network.cut()
         with pytest.raises(Unavailable):
@@ -294,7 +303,7 @@ async def test_past_talk_that_cannot_be_read_keeps_nobody_from_writing_down_more
         raise fault
 
     monkeypatch.setattr(memory.past_talk.transcript(CAMPAIGN), "refresh", broken)
-    table = TableMemory(memory, a_campaign(), tmp_path / "spool", tell=lambda _: None, now_ms=lambda: 0)
+    table = TableMemory(memory, a_state(), tmp_path / "spool")
     try:
         await table.open()
         assert table.health.state == "ok"
@@ -313,9 +322,11 @@ async def test_memory_is_read_once_the_database_answers_after_the_table_was_open
     """Also if an utterance was sent before the watch has looked again."""
     await memory.log.append([told("My sister sails.", id="u1")])
     changed = asyncio.Event()
-    async with open_store(network.dsn, data_dir=tmp_path, recall=PATIENT) as store, closing(Supervisor()) as supervisor:
+    async with open_store(network.dsn, recall=PATIENT) as store, closing(Supervisor()) as supervisor:
         network.cut()
-        table = TableMemory(store, a_campaign(), tmp_path / "spool", tell=lambda _: changed.set(), now_ms=lambda: 0)
+        state = a_state()
+        state.events.subscribe(lambda _: changed.set())
+        table = TableMemory(store, state, tmp_path / "spool")
         await table.open()
         assert table.health.state == "degraded"
         network.well()

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from glyphoxa.adapters.postgres.chunks.embedding_queue import HARMLESS, Filled
 from glyphoxa.adapters.postgres.chunks.reindex import Reindexed, reindex
+from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.cli.main import main
 from glyphoxa.domain.campaign import Campaign
@@ -48,15 +49,9 @@ def said(n: int, text: str = "", **changes: Any) -> Utterance:
 
 @asynccontextmanager
 async def opened(dsn: str, embedder: Embedder | None, *, any_model: bool = False) -> AsyncIterator[Store]:
-    dimensions = embedder.dimensions if embedder else 384
-    async with open_store(
-        dsn,
-        data_dir=Path("unused"),
-        embedding_dimensions=dimensions,
-        embedder=embedder,
-        any_model=any_model,
-        recall=PATIENT,
-    ) as store:
+    dimensions, model = (embedder.dimensions, embedder.name) if embedder else (384, None)
+    database = Database(dsn, embedding_dimensions=dimensions, embedding_model=model, any_model=any_model)
+    async with open_store(database, embedder=embedder, recall=PATIENT) as store:
         await store.database.open()
         yield store
 
@@ -289,7 +284,7 @@ _SLOW_PROCESS = """
 import asyncio, sys
 from pathlib import Path
 from glyphoxa.adapters.postgres.chunks.reindex import reindex
-from glyphoxa.adapters.postgres.store import open_store
+from glyphoxa.adapters.postgres.server.database import Database
 from tests.integration.test_reindex import WIDE
 from tests.support.embedders import an_embedder
 
@@ -303,9 +298,8 @@ async def main():
             await asyncio.Event().wait()
         return await WIDE.embed(texts)
     slow = an_embedder(embed, name="wide", dimensions=768)
-    store = open_store(sys.argv[1], data_dir=Path(), embedding_dimensions=768, embedder=slow, any_model=True)
-    async with store as opened:
-        await reindex(opened.database, slow)
+    database = Database(sys.argv[1], embedding_dimensions=768, embedding_model="wide", any_model=True)
+    await reindex(database, slow)
 
 asyncio.run(main())
 """

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,6 +14,7 @@ from numpy import float32
 from numpy.typing import NDArray
 
 from glyphoxa.adapters.postgres.chunks.reindex import Reindexed, reindex
+from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.recall.recall import RecallSettings
@@ -67,10 +67,9 @@ def told(text: str, n: int) -> Utterance:
 
 @asynccontextmanager
 async def opened(dsn: str, embedder: Embedder = OLD, *, any_model: bool = False) -> AsyncIterator[Store]:
-    async with open_store(
-        dsn, data_dir=Path("unused"), embedding_dimensions=embedder.dimensions, embedder=embedder,
-        any_model=any_model, recall=PATIENT,
-    ) as store:  # fmt: skip
+    dimensions = embedder.dimensions
+    database = Database(dsn, embedding_dimensions=dimensions, embedding_model=embedder.name, any_model=any_model)
+    async with open_store(database, embedder=embedder, recall=PATIENT) as store:
         await store.database.open()
         yield store
 

@@ -33,8 +33,8 @@ CAMPAIGN = TwinTable().campaign.id
 
 
 @pytest.fixture
-async def store(dsn: str, tmp_path: Path) -> AsyncIterator[Store]:
-    async with open_store(dsn, data_dir=tmp_path) as opened:
+async def store(dsn: str) -> AsyncIterator[Store]:
+    async with open_store(dsn) as opened:
         await a_campaign_row(opened, CAMPAIGN)
         yield opened
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -38,8 +37,8 @@ async def embed_names(texts: list[str]) -> np.ndarray[Any, np.dtype[np.float32]]
 
 
 @pytest.fixture
-async def store(dsn: str, tmp_path: Path) -> AsyncIterator[Store]:
-    async with open_store(dsn, data_dir=tmp_path, embedder=an_embedder(embed_names), recall=PATIENT) as opened:
+async def store(dsn: str) -> AsyncIterator[Store]:
+    async with open_store(dsn, embedder=an_embedder(embed_names), recall=PATIENT) as opened:
         yield opened
 
 
@@ -120,11 +119,11 @@ async def test_a_process_that_is_killed_between_the_steps_leaves_the_old_text(st
 
 
 async def test_words_that_were_revised_while_they_were_being_embedded_are_embedded_again(
-    dsn: str, tmp_path: Path
+    dsn: str,
 ) -> None:
     seen: list[str] = []
 
-    async with open_store(dsn, data_dir=tmp_path) as log_only:
+    async with open_store(dsn) as log_only:
 
         async def embed(texts: list[str]) -> np.ndarray[Any, np.dtype[np.float32]]:
             if not seen:
@@ -132,7 +131,7 @@ async def test_words_that_were_revised_while_they_were_being_embedded_are_embedd
             seen.extend(texts)
             return await embed_names(texts)
 
-        async with open_store(dsn, data_dir=tmp_path, embedder=an_embedder(embed)) as store:
+        async with open_store(dsn, embedder=an_embedder(embed)) as store:
             await store.log.append([WAS])
             await store.chunks.fill_missing(CAMPAIGN)
             async with store.database.use(CAMPAIGN) as connection:

@@ -31,10 +31,10 @@ CLAIM = UtteranceId("u1")
 
 
 @pytest.fixture
-async def table(dsn: str, tmp_path: Path) -> AsyncIterator[Store]:
+async def table(dsn: str) -> AsyncIterator[Store]:
     """A claim (ordinal 1), something else, and a fact from each of them."""
     embedder = embedder_of_topics({"tithe": 0, "rain": 1})
-    async with open_store(dsn, data_dir=tmp_path, embedder=embedder) as store:
+    async with open_store(dsn, embedder=embedder) as store:
         await store.campaigns.load(a_campaign())
         said = ("It was Eldrinax who stole the tithe box.", "Eldrinax likes the rain.")
         await store.log.append([an_utterance(text, id=f"u{n}") for n, text in enumerate(said, start=1)])

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -63,8 +62,8 @@ async def fill(dsn: str, worlds: dict[CampaignId, World]) -> None:
 
 
 @pytest.fixture
-async def filled(filled_dsn: str, tmp_path: Path) -> AsyncIterator[Store]:
-    async with open_store(filled_dsn, data_dir=tmp_path, embedder=Embedder(MODEL, DIMENSIONS, no_embedding)) as store:
+async def filled(filled_dsn: str) -> AsyncIterator[Store]:
+    async with open_store(filled_dsn, embedder=Embedder(MODEL, DIMENSIONS, no_embedding)) as store:
         yield store
 
 

@@ -15,8 +15,7 @@ import pytest
 from benchmarks.servers.google import GeminiServer
 from benchmarks.servers.openai import OpenAiServer, Pace, Reply
 from glyphoxa.adapters.local.llama import LlamaServer
-from glyphoxa.app.background import local_slots, open_asking, transcribed
-from glyphoxa.app.models import LocalModels
+from glyphoxa.app.background import local_slots, open_asking
 from glyphoxa.chat.client import local_structured
 from glyphoxa.config.provider_sections import CorrectionSettings, SecondLookSettings
 from glyphoxa.config.settings import Settings
@@ -24,7 +23,6 @@ from glyphoxa.domain.campaign import Entity, Npc
 from glyphoxa.domain.events import TableEvent, UtteranceKept, UtteranceRevised
 from glyphoxa.domain.heard import HeardWord, Utterance
 from glyphoxa.domain.ids import EntityId, NpcId
-from glyphoxa.judgement.safety import SafetyTopics
 from glyphoxa.language.words import words
 from glyphoxa.names.table_names import TableNames
 from glyphoxa.npc.actor import NpcActor
@@ -89,9 +87,6 @@ async def at_work(asking: Asking | None, log: LogTwin, directory: Path, *, s2s: 
     mouths: dict[NpcId, MouthTwin] = {}
     town = a_campaign()
     campaign = replace(town, entities=(*town.entities, Entity(EntityId("e-ironhold"), "location", "Ironhold")))
-    if s2s:
-        npcs = tuple(replace(npc, engine="s2s") if npc.id == INNKEEPER else npc for npc in campaign.npcs)
-        campaign = replace(campaign, npcs=npcs)
     journal = Journal(Spool(directory / "spool"), None)
     actors = {
         npc.id: NpcActor(Conversation(npc), open_mouth=no_sound, tell=lambda _: None, now_ms=int)
@@ -113,7 +108,7 @@ async def at_work(asking: Asking | None, log: LogTwin, directory: Path, *, s2s: 
         tell=revisions.when_quiet,
         revise=revise,
         second_look=second_look,
-        transcribed=transcribed(campaign),
+        transcribed=frozenset({INNKEEPER} if s2s else ()),
     )
     desk = Desk(look, journal, actors, [], mouths)
     running = [asyncio.create_task(actor.run()) for actor in (look, revisions, *actors.values())]
@@ -140,7 +135,7 @@ async def looked_at(
             base_url = server.http_url
         chosen = SecondLookSettings(name=name, base_url=base_url)  # type: ignore[arg-type]
         settings = Settings(correction=CorrectionSettings(llm=chosen))
-        asking = await open_asking(settings, stack, SafetyTopics(), local=LocalModels())
+        asking = await open_asking(settings, a_campaign(), stack)
         assert asking is not None
         log = LogTwin()
         await log.append([ELDER_NACKS])
@@ -193,13 +188,6 @@ def test_the_local_model_has_a_place_more_than_there_are_npcs_when_it_looks_agai
     looking = Settings(correction=CorrectionSettings(llm=SecondLookSettings(name="local")))
     assert local_slots(Settings(), campaign) == 2
     assert local_slots(looking, campaign) == 3
-
-
-def test_what_an_npc_of_a_speech_to_speech_engine_says_is_a_transcript_and_no_other_npc_s() -> None:
-    campaign = a_campaign()
-    npcs = tuple(replace(npc, engine="s2s") if npc.id == INNKEEPER else npc for npc in campaign.npcs)
-    assert transcribed(campaign) == frozenset()
-    assert transcribed(replace(campaign, npcs=npcs)) == {INNKEEPER}
 
 
 async def test_recent_talk_and_the_npcs_that_heard_it_get_the_better_words_while_nobody_speaks(tmp_path: Path) -> None:
@@ -255,7 +243,7 @@ async def test_whatever_a_real_small_model_answers_nothing_else_is_damaged(littl
     async with AsyncExitStack() as stack:
         server = await stack.enter_async_context(LlamaServer(model_path=little_model, slots=2))
         settings = Settings(correction=CorrectionSettings(llm=SecondLookSettings(name="local")))
-        asking = await open_asking(settings, stack, SafetyTopics(), local=LocalModels(llama=server))
+        asking = await open_asking(settings, a_campaign(), stack, llama=server)
         assert asking is not None
         assert asking.gives_way
         log = LogTwin()

@@ -41,7 +41,7 @@ async def test_who_hears_the_name_of_a_secret_identity_is_not_told_whose_it_is(
     patient = {"recall_deadline_ms": DEADLINE_MS}
     settings = settings.model_copy(update={"context": settings.context.model_copy(update=patient)})
     async with an_evening(settings, monkeypatch) as evening:
-        async with open_store(dsn, data_dir=Path("unused")) as store:
+        async with open_store(dsn) as store:
             merges = [EntitiesMerged(BARON, STRANGER), EntitiesMerged(BARON, OLD_MAN)]
             await store.world.commit(CampaignId("town"), merges, Cause("dm", at_ms=1))
         assert "Aldric" not in await prompt_of(evening, "Eldrinax, who is The Hooded Stranger?")

@@ -114,7 +114,7 @@ async def test_retracted_line_leaves_summary_and_prompt(settings: Settings, monk
         assert evening.desk is not None
         store = evening.desk.store
         await store.world.retract(TOWN, promise.id, Cause("dm", 1))
-        assert "silver ring" not in (await store.states.state(TOWN, SESSION, View(GRIMJAW))).text
+        assert "silver ring" not in (await store.states(TOWN, SESSION).state(View(GRIMJAW))).text
         await evening.until(lambda: [e for e in evening.told if isinstance(e, UtteranceRetracted)])
         prompt = await asked(evening, "Grimjaw, what did I promise you?")
     assert "silver ring" not in str(prompt.messages)
@@ -150,7 +150,7 @@ async def test_npc_is_told_only_what_it_witnessed(settings: Settings, monkeypatc
         await talk(evening, 40)
         await stored(evening, DM_VIEW, covers="silver ring")
         assert evening.desk is not None
-        states = await evening.desk.store.states.states(TOWN, SESSION)
+        states = await evening.desk.store.states(TOWN, SESSION).all()
         assert states[DM_VIEW].flags["location_change"]
         assert "silver ring" not in states[View(ELDRINAX)].text
         (await evening.ear()).say("Eldrinax, what did I promise?")

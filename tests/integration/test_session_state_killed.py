@@ -7,7 +7,6 @@ import random
 import sys
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.app.background import chronicle_log
@@ -36,7 +35,7 @@ async def opened(store: Store) -> TableState:
     table = TableState(campaign, SESSION, campaign.scenes[0], talks, views)
     numbered = await said_in(chronicle_log(store), CAMPAIGN, SESSION)
     ordinals = {each.utterance.id: each.ordinal for each in numbered}
-    states = await store.states.states(CAMPAIGN, SESSION)
+    states = await store.states(CAMPAIGN, SESSION).all()
     table.remember([each.utterance for each in numbered], Covered(states, ordinals))
     return table
 
@@ -53,9 +52,9 @@ async def play(dsn: str) -> None:
     async def logged(_: UtteranceId) -> bool:
         return True
 
-    async with open_store(dsn, data_dir=Path("unused")) as store:
+    async with open_store(dsn) as store:
         table = await opened(store)
-        stored = StoredSession(CAMPAIGN, SESSION, store.states, logged)
+        stored = StoredSession(store.states(CAMPAIGN, SESSION), logged)
         keeper = SessionStateKeeper(
             table.summaries, LineSelection("en", tokens=60), tell=lambda *_: None, stored=stored
         )
@@ -86,7 +85,7 @@ async def test_killed_process_loses_no_line_and_tells_none_twice(store: Store, d
         process.kill()
         await process.wait()
         n_said = await store.log.count(CAMPAIGN, SESSION)
-        table, states = await opened(store), await store.states.states(CAMPAIGN, SESSION)
+        table, states = await opened(store), await store.states(CAMPAIGN, SESSION).all()
         for view in VIEWS:
             rolling, state = table.summaries[view], states[view]
             assert state.last_ordinal >= reached[view]

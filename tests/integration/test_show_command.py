@@ -210,7 +210,7 @@ async def test_a_mistake_is_one_line_that_names_the_thing(
 
 
 async def _embed(dsn: str, directory: Path, embedder: Embedder) -> None:
-    async with open_store(dsn, data_dir=directory, embedder=embedder) as store:
+    async with open_store(dsn, embedder=embedder) as store:
         await store.chunks.fill_missing(SALTMERE)
 
 

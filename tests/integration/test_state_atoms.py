@@ -20,6 +20,7 @@ import pytest
 from glyphoxa.adapters.postgres.atoms import PostgresAtoms
 from glyphoxa.adapters.postgres.chronicle_log import PostgresChronicleLog
 from glyphoxa.adapters.postgres.chunks.reindex import reindex
+from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.adapters.postgres.server.migrate import migrate, migrations_folder
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.adapters.postgres.world.erasure import Meant, PostgresErasure
@@ -251,7 +252,7 @@ async def test_pass_that_is_stopped_anywhere_loses_and_doubles_nothing(table: St
     assert await rows(table, "SELECT * FROM atom_edges ORDER BY from_key") == stored
 
 
-async def test_every_column_of_the_views_holds_real_values(store: Store, dsn: str, tmp_path: Path) -> None:
+async def test_every_column_of_the_views_holds_real_values(store: Store, dsn: str) -> None:
     town = a_known_party()
     await store.campaigns.load(replace(town, entities=(*town.entities, Entity(EntityId("e-well"), "item", "the well"))))
     await read(store, said(1, PROMISE), said(2, FOUND, heard_by=(SMITH, INNKEEPER)))
@@ -265,7 +266,7 @@ async def test_every_column_of_the_views_holds_real_values(store: Store, dsn: st
         ConsentChange(SpeakerId("tamsin"), "withheld", (UtteranceId("u6"),)),
         Cause("player", 9_000_000),
     )
-    async with open_store(dsn, data_dir=tmp_path, embedder=Embedder("words", 384, embedded)) as embedding:
+    async with open_store(dsn, embedder=Embedder("words", 384, embedded)) as embedding:
         await embedding.chunks.fill_missing(CAMPAIGN)
     async with store.database.use(CAMPAIGN) as connection:
         # As after 2,000 events of each session.
@@ -290,10 +291,10 @@ async def test_every_column_of_the_views_holds_real_values(store: Store, dsn: st
     assert labels >= {"shared_scene_with", "temporal_follows", "discovered", "at_location", "continues_thread", "KNOWS"}
 
 
-async def test_vector_of_an_entity_follows_its_description_and_the_model(dsn: str, tmp_path: Path) -> None:
+async def test_vector_of_an_entity_follows_its_description_and_the_model(dsn: str) -> None:
     town = a_campaign()
     hidden = Entity(EntityId("e-lair"), "location", "the lair", hidden=True)
-    async with open_store(dsn, data_dir=tmp_path, embedder=Embedder("words", 384, embedded)) as store:
+    async with open_store(dsn, embedder=Embedder("words", 384, embedded)) as store:
         await store.campaigns.load(replace(town, entities=(*town.entities, hidden)))
         await store.chunks.fill_missing(CAMPAIGN)
         assert "the lair" not in {row["content"] for row in await rows(store, "SELECT * FROM entity_vectors")}
@@ -309,7 +310,7 @@ async def test_vector_of_an_entity_follows_its_description_and_the_model(dsn: st
         vector = (await embedded(["Grimjaw: Grimjaw is blind."]))[0]
         near = await PostgresInspection(store.database).near_entities(CAMPAIGN, vector, model="words", limit=2)
         assert near[0][1:] == ("Grimjaw", "npc") and near[0][0] == pytest.approx(0)
-    async with open_store(dsn, data_dir=tmp_path, embedding_dimensions=8, embedder=None, any_model=True) as store:
+    async with open_store(Database(dsn, embedding_dimensions=8, any_model=True)) as store:
         short = Embedder("short", 8, shortly)
         await store.log.append([said(1, PROMISE)])
         await reindex(store.database, short)
@@ -319,10 +320,10 @@ async def test_vector_of_an_entity_follows_its_description_and_the_model(dsn: st
         assert [len(row["embedding"].to_list()) for row in nodes] == [8] * len(town.entities)
 
 
-async def test_a_chunk_has_the_entity_that_it_is_about_as_topic(table: Store, dsn: str, tmp_path: Path) -> None:
+async def test_a_chunk_has_the_entity_that_it_is_about_as_topic(table: Store, dsn: str) -> None:
     """Whether it is embedded before or after it is read, and as long as its words say so."""
     await table.log.append([said(1, PROMISE), said(2, "Hello.")])
-    async with open_store(dsn, data_dir=tmp_path, embedder=Embedder("words", 384, embedded)) as embedding:
+    async with open_store(dsn, embedder=Embedder("words", 384, embedded)) as embedding:
         await embedding.chunks.fill_missing(CAMPAIGN)
         await read(table, said(3, FOUND))
         await embedding.chunks.fill_missing(CAMPAIGN)
@@ -389,7 +390,7 @@ async def test_database_with_talk_is_migrated_and_reads_it_again(empty_dsn: str,
         "INSERT INTO chronicle_progress (campaign_id, session_id, read_ordinal) VALUES ('town', 'first', 1)"
     )
     await connection.close()
-    async with open_store(empty_dsn, data_dir=tmp_path, embedding_dimensions=1536) as store:
+    async with open_store(Database(empty_dsn, embedding_dimensions=1536)) as store:
         await store.campaigns.load(a_campaign())
         assert await rows(store, "SELECT * FROM live_atoms") == []
         await PostgresChronicleLog(store.database, store.world).read_again(CAMPAIGN, FIRST)

@@ -116,13 +116,13 @@ async def test_in_german_too(
 
 
 async def test_dm_advances_and_corrects_story_days(
-    settings: Settings, settings_file: Path, tmp_path: Path, dsn: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+    settings: Settings, settings_file: Path, dsn: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     async def calendar(*arguments: object) -> str:
         return await shown(capsys, "campaign", *arguments, "--config", settings_file)
 
     async def days() -> dict[str, StoryDays]:
-        async with open_store(dsn, data_dir=tmp_path) as store:
+        async with open_store(dsn) as store:
             times = await store.times.times(TOWN)
         assert times.time_zone == "Europe/Berlin"
         return times.sessions
@@ -151,12 +151,12 @@ async def test_dm_advances_and_corrects_story_days(
 
 
 async def test_summary_of_an_earlier_session_has_the_day_that_yesterday_meant(
-    settings: Settings, settings_file: Path, tmp_path: Path, dsn: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+    settings: Settings, settings_file: Path, dsn: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     here, asked = ("--config", settings_file), ("--npc", "Grimjaw", "--say", "When did the granary burn?")
     async with an_evening(settings, monkeypatch, session="s1") as evening:
         await said(evening, "Grimjaw, yesterday the granary burned down.")
-    async with open_store(dsn, data_dir=tmp_path) as store:
+    async with open_store(dsn) as store:
         told = await (await timeline_writer(store, TOWN)).sum_up(SessionId("s1"))
     assert told is not None
     assert "on 11 Hammer 1492 the granary burned" in told[SMITH]

@@ -82,7 +82,7 @@ async def test_an_npc_is_muted_at_the_open_table_and_stays_so_when_the_session_g
 async def kept(settings: Settings, evening: Evening) -> None:
     """Until the database has what is in force now."""
     controls = evening.table.room.control.controls
-    async with asyncio.timeout(DEADLINE_S), open_store(settings.memory.postgres_dsn, data_dir=Path("unused")) as store:
+    async with asyncio.timeout(DEADLINE_S), open_store(settings.memory.postgres_dsn) as store:
         commands = PostgresTableCommands(store.database, store.listener)
         while (await commands.controls(TOWN, SESSION)).get("puppets") != controls.puppets:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
@@ -111,7 +111,7 @@ async def test_words_that_an_npc_is_given_are_in_the_log_as_its_own_and_the_dire
         assert "The gate is closed." in last.prompt.text and "The cup is poisoned." not in last.prompt.text
         await evening.table.kept()
 
-    async with open_store(dsn, data_dir=Path("unused")) as store:
+    async with open_store(dsn) as store:
         said = await said_by_all(store)
         assert ("Grimjaw", "The gate is closed.") in said
         assert not any(DIRECTION in text or "The cup is" in text for _, text in said)
@@ -143,7 +143,7 @@ async def test_the_dm_commands_aloud_and_no_npc_recalls_it(
         await evening.until(lambda: not evening.table.room.control.controls.muted)
         assert "be quiet" not in (await asked(evening, "Grimjaw, two.")).prompt.text
         await evening.table.kept()
-    async with open_store(dsn, data_dir=Path("unused")) as store:
+    async with open_store(dsn) as store:
         assert ("Game Master", "Grimjaw, be quiet.") in await said_by_all(store)
         assert not await store.talk_search.search(TOWN, GRIMJAW, TalkFilter("quiet"))
 
@@ -194,7 +194,7 @@ async def test_without_an_open_table_nothing_is_done_then_or_later(
 ) -> None:
     async with an_evening(settings, monkeypatch):
         pass  # the campaign is stored
-    async with open_store(dsn, data_dir=Path("unused")) as store:
+    async with open_store(dsn) as store:
         commands = PostgresTableCommands(store.database, store.listener)
         with pytest.raises(Unavailable, match="no table of campaign 'town' is open: the command was not executed"):
             await commands.command(TOWN, {"do": "mute"}, within_s=0.5)
@@ -208,7 +208,7 @@ async def test_without_an_open_table_nothing_is_done_then_or_later(
 async def test_a_command_is_taken_by_one_table_and_by_none_of_another_campaign(
     settings: Settings, dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with open_store(dsn, data_dir=Path("unused")) as store:
+    async with open_store(dsn) as store:
         await store.database.open()
         commands = PostgresTableCommands(store.database, store.listener)
         waiting = asyncio.create_task(commands.command(TOWN, {"do": "stop"}))

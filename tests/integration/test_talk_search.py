@@ -171,13 +171,13 @@ async def test_what_was_rolled_back_is_not_found_not_even_by_the_dm(store: Store
         assert await search(store, "", viewer, session=SessionId("s1")) == ["u1"]
 
 
-def test_no_words_are_an_error(postgres: TestServer, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_no_words_are_an_error(postgres: TestServer) -> None:
     """Whatever somebody types or a model invents: at worst, nothing is found."""
     hard = st.text(st.sampled_from("ab wWill'\"\\&|!()<->:*@%#\0\ud83d\n –Ä漢🐉0.1/-_"), max_size=60)
     queries = st.lists(st.one_of(hard, st.text(max_size=60)), min_size=1, max_size=20)
 
     async def ask_all(dsn: str, batches: list[list[str]]) -> None:
-        async with open_store(dsn, data_dir=tmp_path_factory.mktemp("data")) as store:
+        async with open_store(dsn) as store:
             await store.log.append([said(1, "a b will & 漢 0.1")])
             for batch in batches:
                 for words in batch:

@@ -15,6 +15,7 @@ from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.erasure import Meant, PostgresErasure
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
 from glyphoxa.app.background import chronicle_worker, timeline_writer
+from glyphoxa.app.table import StoredSessions
 from glyphoxa.chronicle.timeline import EventNode, StoredTimeline
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.heard import Utterance
@@ -229,10 +230,8 @@ async def test_two_writers_at_once_tell_each_node_once(table: Store) -> None:
 
 def past_at(store: Store, name: str) -> Past:
     session = SessionId(name)
-    arc = partial(store.episodes.arc, CAMPAIGN, but=session)
-    when, summaries = SaidWhen(a_campaign(), session, None), partial(store.earlier_sessions, CAMPAIGN)
-    memory = store.world_memory(CAMPAIGN)
-    return Past(when, summaries, tokens=600, arc=arc, world=lambda: memory.world)
+    when, memory = SaidWhen(a_campaign(), session, None), store.world_memory(CAMPAIGN)
+    return Past(when, StoredSessions(store, CAMPAIGN, session), tokens=600, world=lambda: memory.world)
 
 
 async def past_of(store: Store, npc: NpcId, name: str = "next") -> str:

@@ -3,7 +3,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -60,7 +59,8 @@ async def test_an_ordinal_is_the_number_of_an_utterance_in_its_session_in_the_or
 
 
 async def test_ordinals_have_no_gap_when_many_append_to_one_session_at_once(
-    store: Store, dsn: str, tmp_path: Path
+    store: Store,
+    dsn: str,
 ) -> None:
     """Two processes, each with its own connections; what both send is there once."""
 
@@ -69,7 +69,7 @@ async def test_ordinals_have_no_gap_when_many_append_to_one_session_at_once(
             [an_utterance("line", id=f"u{batch}-{n}") for n in range(5)] + [an_utterance("ours", id="both")]
         )
 
-    async with open_store(dsn, data_dir=tmp_path) as other:
+    async with open_store(dsn) as other:
         await asyncio.gather(*(send(log, n) for n in range(20) for log in (store.log, other.log)))
         numbers = await ordinals(store)
     assert [number for number, _ in numbers] == list(range(1, 102))
@@ -79,9 +79,10 @@ async def test_ordinals_have_no_gap_when_many_append_to_one_session_at_once(
 
 
 async def test_one_utterance_sent_under_two_sessions_at_once_leaves_no_gap(
-    store: Store, dsn: str, tmp_path: Path
+    store: Store,
+    dsn: str,
 ) -> None:
-    async with open_store(dsn, data_dir=tmp_path) as other:
+    async with open_store(dsn) as other:
         for n in range(10):
             said = an_utterance("twice", id=f"u{n}")
             await asyncio.gather(
@@ -179,8 +180,8 @@ async def test_what_an_older_version_recorded_is_read(store: Store) -> None:
     assert isinstance(summary, RecalledSummary)
 
 
-async def test_a_database_that_is_not_there_is_unavailable_and_nothing_else(tmp_path: Path) -> None:
-    async with open_store("postgresql://nobody@127.0.0.1:1/none", data_dir=tmp_path) as store:
+async def test_a_database_that_is_not_there_is_unavailable_and_nothing_else() -> None:
+    async with open_store("postgresql://nobody@127.0.0.1:1/none") as store:
         with pytest.raises(Unavailable, match="the database is away"):
             await store.log.append([an_utterance("into the void")])
         with pytest.raises(Unavailable):

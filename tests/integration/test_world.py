@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 
 import asyncpg
 import pytest
@@ -94,11 +93,11 @@ async def test_a_batch_may_speak_of_what_it_brings(town: Store) -> None:
     assert [e.ended_as for e in state.ended.values()] == ["entity_removed"]
 
 
-async def test_writers_take_turns(town: Store, dsn: str, tmp_path: Path) -> None:
+async def test_writers_take_turns(town: Store, dsn: str) -> None:
     def mentions(writer: int) -> list[Event]:
         return [FactStated(Claim.attribute(MIRA, "note", f"{writer}-{n}")) for n in range(3)] + [CALLED]
 
-    async with open_store(dsn, data_dir=tmp_path) as other:
+    async with open_store(dsn) as other:
         writers = [store.world.commit(TOWN, mentions(n), DM) for n in range(12) for store in (town, other)]
         committed = await asyncio.gather(*writers)
     events = await town.world.events(TOWN)
@@ -175,10 +174,11 @@ async def test_undo_rebuilds_tampered_tables(town: Store) -> None:
 
 
 async def test_what_is_certain_enough_is_a_setting_and_a_replay_remembers_which_it_was(
-    town: Store, dsn: str, tmp_path: Path
+    town: Store,
+    dsn: str,
 ) -> None:
     claim, later = (Claim.relation(MIRA, predicate, FORGE) for predicate in ("TRUSTS", "VISITS"))
-    async with open_store(dsn, data_dir=tmp_path, auto_accept=0.9) as strict:
+    async with open_store(dsn, auto_accept=0.9) as strict:
         await strict.world.commit(TOWN, [FactStated(claim, Provenance(0.8))], DM)
     await stands_as_replayed(town, TOWN)
     await town.world.commit(TOWN, [FactStated(later, Provenance(0.8))], DM)

@@ -118,7 +118,7 @@ async def desk_for(store: Store, campaign: CampaignId) -> Desk:
 
 @asynccontextmanager
 async def opened(dsn: str, directory: Path) -> AsyncIterator[Store]:
-    async with open_store(dsn, data_dir=directory) as store:
+    async with open_store(dsn) as store:
         await store.database.open()
         yield store
 

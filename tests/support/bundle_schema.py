@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import tempfile
 from pathlib import Path
 from typing import Any, Final
 
@@ -79,9 +78,8 @@ def _column(column: Column) -> dict[str, Any]:
 
 
 async def _write(server: TestServer) -> None:
-    with tempfile.TemporaryDirectory() as data:
-        async with open_store(server.server.dsn(await server.create()), data_dir=Path(data)) as store:
-            SCHEMA.write_text(await schema(store))
+    async with open_store(server.server.dsn(await server.create())) as store:
+        SCHEMA.write_text(await schema(store))
 
 
 if __name__ == "__main__":

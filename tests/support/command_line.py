@@ -86,7 +86,7 @@ def a_settings_file(directory: Path, dsn: str) -> Path:
 
 async def the_campaign(dsn: str) -> None:
     """Into a database: the campaign, and nothing said yet."""
-    async with open_store(dsn, data_dir=_NOT_NEEDED) as store:
+    async with open_store(dsn) as store:
         await store.database.open()
         await store.campaigns.load(read_campaign(CAMPAIGN_FILE).campaign)
 
@@ -94,7 +94,7 @@ async def the_campaign(dsn: str) -> None:
 async def two_evenings(dsn: str) -> None:
     """Into a database: the campaign, what was said, and what was learned from it."""
     await the_campaign(dsn)
-    async with open_store(dsn, data_dir=_NOT_NEEDED) as store:
+    async with open_store(dsn) as store:
         await store.log.append([_said("s1", n, text) for n, text in enumerate(_FIRST_EVENING, start=1)])
         await store.log.append([_said("s2", n, text) for n, text in enumerate(_SECOND_EVENING, start=1)])
         await _learn(store, SCARED, "s1", 1)

@@ -113,7 +113,7 @@ async def a_discord_server(
     file: Path | None = None,
 ) -> AsyncIterator[DiscordServer]:
     settings = Settings.model_validate({"campaign": file, "data_dir": tmp_path, "memory": {"postgres_dsn": dsn}})
-    async with open_store(dsn, data_dir=tmp_path) as store:
+    async with open_store(dsn) as store:
         await store.database.open()
 
         def link(player: PlayerId | None) -> str:

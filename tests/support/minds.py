@@ -24,6 +24,20 @@ PATIENT = Budgets(recall_deadline_ms=DEADLINE_MS)
 """Twins answer at once, or, told to be late, never."""
 
 
+class SessionsTwin:
+    """`EarlierSessions` in memory: summaries, and threads if there are any."""
+
+    def __init__(self, summaries: Callable[[NpcId], Any], threads: Any = None) -> None:
+        self.summaries = summaries
+        self._threads = threads
+
+    async def threads(self, npc: NpcId) -> Any:
+        return await self._threads(npc) if self._threads is not None else ()
+
+    async def arc(self, npc: NpcId) -> tuple[()]:
+        return ()
+
+
 class Mind:
     """Prefetch and assembly of a campaign.
 

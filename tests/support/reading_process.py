@@ -17,6 +17,7 @@ from threading import Thread
 import glyphoxa.adapters.openai_models  # noqa: F401 - otherwise it is imported after the fork
 from glyphoxa.adapters.postgres.store import open_store
 from glyphoxa.app.background import RULES, chronicle_worker, open_talk_readers
+from glyphoxa.app.memory import database_of
 from glyphoxa.chronicle.atoms import Grafter
 from glyphoxa.chronicle.talk import NumberedUtterance, SceneTalk
 from glyphoxa.config.settings import Settings
@@ -47,9 +48,7 @@ async def read(
         begun: Set before it begins; then it continues until killed. None: it returns after all was read.
     """
     async with AsyncExitStack() as stack:
-        store = await stack.enter_async_context(
-            open_store(settings.memory.postgres_dsn, data_dir=settings.data_directory)
-        )
+        store = await stack.enter_async_context(open_store(database_of(settings, None)))
         readers = await open_talk_readers(settings, stack)
         assert readers.asking is not None
         asking = replace(readers.asking, deadline_ms=deadline_ms)

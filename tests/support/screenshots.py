@@ -72,7 +72,7 @@ async def a_played_campaign(directory: Path, server: TestServer) -> AsyncIterato
     file = Path(shutil.copy(CAMPAIGN_FILE, directory / "campaign.yaml"))
     campaign = read_campaign(file).campaign
     name = await server.create(filled=two_evenings)
-    async with open_store(server.server.dsn(name), data_dir=directory) as store:
+    async with open_store(server.server.dsn(name)) as store:
         table = TwinTable(campaign=campaign, scene=campaign.scenes[0])
         table.earlier = [an_utterance(text, id=f"said-{n}", speaker=who) for n, (who, text) in enumerate(SAID)]
         source = DeskSource(store, Settings(campaign=file), SALTMERE)

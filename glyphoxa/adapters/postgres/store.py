@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 from glyphoxa.actors.clock import now_ms
 from glyphoxa.adapters.postgres.atoms import PostgresAtoms
 from glyphoxa.adapters.postgres.chunks.embedding_queue import ChunkIndexer
 from glyphoxa.adapters.postgres.episodes import PostgresEpisodes
 from glyphoxa.adapters.postgres.server.database import Database
-from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres, in_thread
+from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres
 from glyphoxa.adapters.postgres.server.listen import Listener
 from glyphoxa.adapters.postgres.transcript.feed import PostgresTalkFeed, PostgresTalkSearch
 from glyphoxa.adapters.postgres.transcript.log import PostgresTranscriptLog
@@ -20,7 +19,7 @@ from glyphoxa.adapters.postgres.transcript.session_states import PostgresSession
 from glyphoxa.adapters.postgres.world.campaigns import PostgresCampaigns, PostgresCampaignTimes
 from glyphoxa.adapters.postgres.world.graph import PostgresGraphRag
 from glyphoxa.adapters.postgres.world.world import PostgresWorld
-from glyphoxa.domain.errors import InvalidInput, Unavailable
+from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId
 from glyphoxa.domain.knowledge import AUTO_ACCEPT, RecalledSummary
 from glyphoxa.recall.recall import Recall, RecallSettings
@@ -59,9 +58,12 @@ class Store:
         self._worlds: dict[CampaignId, WorldMemory] = {}
         self.graph_rag = PostgresGraphRag(database, model="" if embedder is None else embedder.name)
         self.campaigns = PostgresCampaigns(database, self.world)
-        self.states = PostgresSessionStates(database)
         self.atoms = PostgresAtoms(database)
         self.links = self.atoms.links
+
+    def states(self, campaign: CampaignId, session: SessionId) -> PostgresSessionStates:
+        """Return the stored memory of a session while it runs."""
+        return PostgresSessionStates(self.database, campaign, session)
 
     def world_memory(self, campaign: CampaignId) -> WorldMemory:
         """Return a campaign's world in memory, the same object to every caller. It closes with this object."""
@@ -109,56 +111,27 @@ class Store:
 
 
 @asynccontextmanager
-async def open_store(  # noqa: PLR0913 - what a database, an embedder and recall are opened with
-    dsn: str | None,
+async def open_store(
+    database: Database | EmbeddedPostgres | str,
     *,
-    data_dir: Path,
-    embedding_dimensions: int = 384,
     embedder: Embedder | None = None,
-    any_model: bool = False,
     recall: RecallSettings | None = None,
     auto_accept: float = AUTO_ACCEPT,
-    server_settings: Mapping[str, str] | None = None,
 ) -> AsyncIterator[Store]:
     """Open memory for the block.
 
     Connects at the first use, or with `await store.database.open()`.
 
     Args:
-        dsn: A server, or None for the embedded one in `data_dir / "postgres"`.
-        embedding_dimensions: Length of the embedder's vectors.
+        database: It closes with the store. Of a server or a DSN: the database for the embedder's vectors.
         embedder, auto_accept: See `Store`.
-        any_model: Accept a database for another model: it is opened to change that.
-
-    Raises:
-        InvalidInput: The embedder has other dimensions.
     """
-    server = EmbeddedPostgres(data_dir / "postgres", settings=server_settings) if dsn is None else None
-
-    async def start() -> str:
-        if server is None or dsn is not None:
-            return str(dsn)
-        await in_thread(server.start)
-        return server.dsn()
-
-    if embedder is not None and embedder.dimensions != embedding_dimensions:
-        raise InvalidInput(
-            f"memory.embedding_dimensions is {embedding_dimensions}, but the model {embedder.name} has "
-            f"{embedder.dimensions}"
-        )
-    database = Database(
-        start,
-        embedding_dimensions=embedding_dimensions,
-        embedding_model=None if embedder is None else embedder.name,
-        any_model=any_model,
-    )
+    if not isinstance(database, Database):
+        dimensions, model = (384, None) if embedder is None else (embedder.dimensions, embedder.name)
+        database = Database(database, embedding_dimensions=dimensions, embedding_model=model)
     store = Store(database, embedder=embedder, recall=recall, auto_accept=auto_accept)
     try:
         yield store
     finally:
         await store.close()
-        try:
-            await database.close()
-        finally:
-            if server is not None:
-                server.release()
+        await database.close()

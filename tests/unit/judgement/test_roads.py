@@ -60,7 +60,7 @@ from glyphoxa.world.state import WorldEntity, WorldState
 from tests.support.builders import CAMPAIGN, FORGE, INNKEEPER, SESSION, SMITH, TAMSIN, a_campaign, a_draft
 from tests.support.builders import an_utterance as said
 from tests.support.memory import GraphTwin, WorldTwin
-from tests.support.minds import PATIENT, Mind, beginning
+from tests.support.minds import PATIENT, Mind, SessionsTwin, beginning
 from tests.support.proof import n_examples
 from tests.support.web_table import TwinTable
 
@@ -244,7 +244,7 @@ async def scene(campaign: Campaign, text: str) -> str:
 
 async def earlier_sessions(campaign: Campaign, text: str) -> str:
     earlier = [RecalledSummary(SessionId("before"), f"Tamsin said: “{text}”")]
-    past = Past(SaidWhen(campaign, SESSION, None), lambda _: earlier, tokens=2_000)
+    past = Past(SaidWhen(campaign, SESSION, None), SessionsTwin(lambda _: earlier), tokens=2_000)
     return await in_mind(campaign, "What happened?", past=past)
 
 

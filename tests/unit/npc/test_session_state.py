@@ -14,13 +14,13 @@ from glyphoxa.chronicle.summaries import LineSelection
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.events import SceneChanged, UtteranceKept, UtteranceRetracted
 from glyphoxa.domain.heard import Utterance
-from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, UtteranceId
+from glyphoxa.domain.ids import NpcId, UtteranceId
 from glyphoxa.domain.session_state import DM_VIEW, SessionState, SummarySentence, View
 from glyphoxa.language.sentences import tokens_of
 from glyphoxa.npc.session_state import SessionStateKeeper, StoredSession
 from glyphoxa.npc.table_state import Covered, TableState
 from glyphoxa.prompt.conversation import Conversation, RollingSummary
-from tests.support.builders import CAMPAIGN, FORGE, INNKEEPER, MARKET, SESSION, SMITH, a_campaign, an_utterance
+from tests.support.builders import FORGE, INNKEEPER, MARKET, SESSION, SMITH, a_campaign, an_utterance
 from tests.support.proof import n_examples
 
 NPCS = (SMITH, INNKEEPER)
@@ -49,25 +49,15 @@ class StatesTwin:
     gone: set[UtteranceId] = field(default_factory=set)
     kept: dict[View, SessionState] = field(default_factory=dict)
 
-    async def state(self, campaign: CampaignId, session: SessionId, view: View) -> SessionState:
-        return (await self.states(campaign, session)).get(view, SessionState())
-
-    async def states(self, campaign: CampaignId, session: SessionId) -> Mapping[View, SessionState]:
+    async def state(self, view: View) -> SessionState:
         if self.is_away:
             raise Unavailable("the database is away")
-        return dict(self.kept)
+        return self.kept.get(view, SessionState())
 
     async def cover(
-        self,
-        campaign: CampaignId,
-        session: SessionId,
-        view: View,
-        summary: Sequence[SummarySentence],
-        *,
-        up_to: UtteranceId,
-        after: int,
+        self, view: View, summary: Sequence[SummarySentence], *, up_to: UtteranceId, after: int
     ) -> int | None:
-        was = await self.state(campaign, session, view)
+        was = await self.state(view)
         ordinal = next(n for n, each in enumerate(self.log, start=1) if each.id == up_to)
         if was.last_ordinal != after or ordinal < after:
             return None
@@ -75,8 +65,8 @@ class StatesTwin:
         self.kept[view] = replace(was, summary=told, last_ordinal=ordinal)
         return ordinal
 
-    async def note(self, campaign: CampaignId, session: SessionId, view: View, flags: Mapping[str, bool]) -> None:
-        was = await self.state(campaign, session, view)
+    async def note(self, view: View, flags: Mapping[str, bool]) -> None:
+        was = await self.state(view)
         self.kept[view] = replace(was, flags={**was.flags, **flags})
 
     def retract(self, utterance: UtteranceId) -> None:
@@ -128,7 +118,7 @@ class Evening:
         ordinals = {each.id: n for n, each in enumerate(self.states.log, start=1)}
         said = [each for each in self.states.log if each.id not in self.states.gone]
         self.table.remember(said, Covered(dict(self.states.kept), ordinals))
-        stored = StoredSession(CAMPAIGN, SESSION, self.states, logged)
+        stored = StoredSession(self.states, logged)
         models = {} if self.summariser is None else dict.fromkeys(views, self.summariser)
         self.keeper = SessionStateKeeper(
             views, selection, tell=lambda npc, *summary: talks[npc].cover(*summary), stored=stored, summarisers=models

@@ -24,25 +24,15 @@ class SlowStates:
         self.is_asked = asyncio.Event()
         self.may_go_on = asyncio.Event()
 
-    async def state(self, campaign: CampaignId, session: SessionId, view: View) -> SessionState:
+    async def state(self, view: View) -> SessionState:
         return SessionState()
 
-    async def states(self, campaign: CampaignId, session: SessionId) -> Mapping[View, SessionState]:
-        return {}
-
     async def cover(
-        self,
-        campaign: CampaignId,
-        session: SessionId,
-        view: View,
-        summary: Sequence[SummarySentence],
-        *,
-        up_to: UtteranceId,
-        after: int,
+        self, view: View, summary: Sequence[SummarySentence], *, up_to: UtteranceId, after: int
     ) -> int | None:
         return after + 1
 
-    async def note(self, campaign: CampaignId, session: SessionId, view: View, flags: Mapping[str, bool]) -> None:
+    async def note(self, view: View, flags: Mapping[str, bool]) -> None:
         self.is_asked.set()
         await self.may_go_on.wait()
         self.noted.append((view, dict(flags)))
@@ -54,7 +44,7 @@ async def test_session_that_ends_while_a_flag_is_stored_stores_it_once() -> None
     async def logged(_: UtteranceId) -> bool:
         return True
 
-    stored = StoredSession(*AT, states, logged)
+    stored = StoredSession(states, logged)
     keeper = SessionStateKeeper({DM_VIEW: RollingSummary(10_000)}, LineSelection("en"), tell=print, stored=stored)
     keeper.on(UtteranceKept(an_utterance("I bought a lantern from Hask for seven silver.")))
     running = asyncio.create_task(keeper.run())

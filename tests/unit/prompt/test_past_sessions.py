@@ -13,7 +13,7 @@ from glyphoxa.prompt.scene import Past
 from glyphoxa.prompt.when import SaidWhen
 from tests.support.builders import FORGE, INNKEEPER, SESSION, SMITH, a_campaign
 from tests.support.memory import GraphTwin
-from tests.support.minds import Mind
+from tests.support.minds import Mind, SessionsTwin
 
 
 def summary(text: str) -> RecalledSummary:
@@ -36,7 +36,7 @@ class Summaries:
 
 
 def past(summaries: Summaries | None, *, tokens: int = 60) -> Past:
-    return Past(SaidWhen(a_campaign(), SESSION, None), summaries, tokens=tokens)
+    return Past(SaidWhen(a_campaign(), SESSION, None), summaries and SessionsTwin(summaries), tokens=tokens)
 
 
 async def test_the_latest_sessions_are_told_in_the_order_in_which_they_were() -> None:
@@ -82,14 +82,14 @@ async def test_open_threads_and_holdings_take_half_of_the_room() -> None:
         return [summary(text) for text in said]
 
     summaries = Summaries({SMITH: ["They lost the boat. It sank in the bay of the drowned bell."]})
-    told = Past(SaidWhen(a_campaign(), SESSION, None), summaries, tokens=40, threads=threads)
+    told = Past(SaidWhen(a_campaign(), SESSION, None), SessionsTwin(summaries, threads), tokens=40)
     await told.read(SMITH, ["Bran gave Grimjaw a lantern."])
     assert told.of(SMITH) == (
         "They lost the boat. It sank in the bay of the drowned bell. Bran gave Grimjaw a lantern."
         " Bran said: I promise to mend it."
     )
     assert asked == [SMITH]
-    alone = Past(SaidWhen(a_campaign(), SESSION, None), Summaries({}), tokens=40, threads=threads)
+    alone = Past(SaidWhen(a_campaign(), SESSION, None), SessionsTwin(Summaries({}), threads), tokens=40)
     await alone.read(SMITH)
     assert alone.of(SMITH) == "Bran said: I promise to mend it. Tamsin said: I will find the seal."
 

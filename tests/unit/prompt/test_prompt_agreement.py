@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glyphoxa.domain.ids import NpcId, SessionId, UtteranceId
+from glyphoxa.domain.ids import SessionId, UtteranceId
 from glyphoxa.domain.knowledge import RecalledSummary
 from glyphoxa.domain.session_state import SummarySentence
 from glyphoxa.domain.turn import Character, Fault
@@ -20,7 +20,7 @@ from glyphoxa.prompt.when import SaidWhen
 from glyphoxa_processors.hot_context import as_asked
 from tests.support.builders import FORGE, SESSION, SMITH, TAMSIN, a_campaign, an_utterance
 from tests.support.memory import LogTwin
-from tests.support.minds import Mind
+from tests.support.minds import Mind, SessionsTwin
 from tests.support.patience import DEADLINE_MS
 from tests.support.proof import n_examples
 
@@ -31,9 +31,9 @@ LONG = an_utterance(
 )
 
 
-def summaries(text: str) -> Callable[[NpcId], list[RecalledSummary]]:
+def summaries(text: str) -> SessionsTwin:
     """The summary of one earlier session, for every NPC."""
-    return lambda _: [RecalledSummary(SessionId("before"), text)] if text else []
+    return SessionsTwin(lambda _: [RecalledSummary(SessionId("before"), text)] if text else [])
 
 
 class Evening(Mind):

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import json
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
@@ -17,6 +17,7 @@ from loguru import logger
 from pydantic_core import from_json
 
 from glyphoxa.actors.deadline import answered_within, end_tasks
+from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres, in_thread
 from glyphoxa.adapters.postgres.server.migrate import migrate, not_applied
 from glyphoxa.adapters.postgres.server.sql import load_queries
 from glyphoxa.domain.dsn import Dsn
@@ -177,8 +178,8 @@ class Database:
     again. No call is needed when the server returns.
 
     Args:
-        dsn: A DSN, or a function that returns one and is called before each new connection attempt. The embedded
-            server's function starts the server, so that the next use restarts a crashed one. May raise `Unavailable`.
+        server: A DSN, or an embedded server. This is started before each new connection attempt, so that the next use
+            restarts a crashed one, and released at the end.
         embedding_dimensions: Length of the vectors in this database.
         embedding_model: The model of the vectors; None when this process computes none.
         any_model: Accept other dimensions and another model: the database is opened to change that.
@@ -187,14 +188,14 @@ class Database:
 
     def __init__(
         self,
-        dsn: str | Callable[[], Awaitable[str]],
+        server: str | EmbeddedPostgres,
         *,
         embedding_dimensions: int = 384,
         embedding_model: str | None = None,
         any_model: bool = False,
         max_connections: int = 4,
     ) -> None:
-        self._dsn = dsn
+        self._server = server
         self._embedding_dimensions = embedding_dimensions
         self._embedding_model = embedding_model
         self._any_model = any_model
@@ -211,7 +212,10 @@ class Database:
         Raises:
             Unavailable: The embedded server does not start.
         """
-        return self._dsn if isinstance(self._dsn, str) else await self._dsn()
+        if isinstance(self._server, str):
+            return self._server
+        await in_thread(self._server.start)
+        return self._server.dsn()
 
     async def open(self, *, deadline_ms: int = 120_000) -> None:
         """Connect and migrate now instead of at the first use.
@@ -303,17 +307,21 @@ class Database:
     async def close(self) -> None:
         """Close all connections. Later uses raise `Unavailable`."""
         self._closed = True
-        if self._opening is not None:
-            await end_tasks(self._opening)
-        if self._releases:
-            await asyncio.gather(*self._releases, return_exceptions=True)
-        pool, self._pool = self._pool, None
-        if pool is not None:
-            try:
-                async with asyncio.timeout(_RELEASE_TIMEOUT_S):
-                    await pool.close()
-            except (TimeoutError, *AWAY):
-                pool.terminate()
+        try:
+            if self._opening is not None:
+                await end_tasks(self._opening)
+            if self._releases:
+                await asyncio.gather(*self._releases, return_exceptions=True)
+            pool, self._pool = self._pool, None
+            if pool is not None:
+                try:
+                    async with asyncio.timeout(_RELEASE_TIMEOUT_S):
+                        await pool.close()
+                except (TimeoutError, *AWAY):
+                    pool.terminate()
+        finally:
+            if isinstance(self._server, EmbeddedPostgres):
+                self._server.release()
 
     async def _ready(self) -> asyncpg.Pool[asyncpg.Record]:
         if self._closed:

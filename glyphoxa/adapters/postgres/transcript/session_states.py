@@ -1,4 +1,4 @@
-"""The memory of running sessions in PostgreSQL."""
+"""The memory of a running session in PostgreSQL."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
-from glyphoxa.adapters.postgres.server.database import CampaignQueries
+from glyphoxa.adapters.postgres.server.database import CampaignQueries, Database
 from glyphoxa.adapters.postgres.server.sql import storable, storable_json
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
@@ -24,34 +24,33 @@ class PostgresSessionStates(CampaignQueries):
 
     file = "transcript/session_states"
 
-    async def state(self, campaign: CampaignId, session: SessionId, view: View) -> SessionState:
-        rows = await self._fetch("state", campaign, storable(session), storable(view))
+    def __init__(self, database: Database, campaign: CampaignId, session: SessionId) -> None:
+        super().__init__(database)
+        self._campaign = campaign
+        self._session = storable(session)
+
+    async def state(self, view: View) -> SessionState:
+        rows = await self._fetch("state", self._campaign, self._session, storable(view))
         return _state(rows[0]["state"]) if rows else SessionState()
 
-    async def states(self, campaign: CampaignId, session: SessionId) -> Mapping[View, SessionState]:
-        """Return the stored states of all views of a session."""
-        rows = await self._fetch("states", campaign, storable(session))
+    async def all(self) -> Mapping[View, SessionState]:
+        """Return the stored states of all views."""
+        rows = await self._fetch("states", self._campaign, self._session)
         return {View(row["view"]): _state(row["state"]) for row in rows}
 
-    async def cover(  # noqa: PLR0913 - a row, its new content, and what it must have been
-        self,
-        campaign: CampaignId,
-        session: SessionId,
-        view: View,
-        summary: Sequence[SummarySentence],
-        *,
-        up_to: UtteranceId,
-        after: int,
+    async def cover(
+        self, view: View, summary: Sequence[SummarySentence], *, up_to: UtteranceId, after: int
     ) -> int | None:
         told = storable_json([asdict(sentence) for sentence in summary])
-        where = (campaign, storable(session), storable(view))
-        async with self._database.use(campaign, deadline_ms=self.deadline_ms) as connection, connection.transaction():
-            await connection.execute(self._sql["lock"], campaign)
+        where = (self._campaign, self._session, storable(view))
+        async with self._use(self._campaign) as connection, connection.transaction():
+            await connection.execute(self._sql["lock"], self._campaign)
             reached = await connection.fetchval(self._sql["cover"], *where, told, storable(up_to), after, VERSION)
         return None if reached is None else int(reached)
 
-    async def note(self, campaign: CampaignId, session: SessionId, view: View, flags: Mapping[str, bool]) -> None:
-        await self._fetch("note", campaign, storable(session), storable(view), storable_json(dict(flags)), VERSION)
+    async def note(self, view: View, flags: Mapping[str, bool]) -> None:
+        values = self._session, storable(view), storable_json(dict(flags)), VERSION
+        await self._fetch("note", self._campaign, *values)
 
 
 def _state(stored: Mapping[str, Any]) -> SessionState:

@@ -240,14 +240,13 @@ class WorldTables(CampaignStatements):
         refused = [] if with_ended else await self._fetch("all_refused", sorted(REFUSED))
 
         def build() -> WorldState:
-            state = WorldState()
+            state = WorldState((row["predicate"], row["rule"]) for row in rules)
             state.load(
                 entities=map(entity_of_row, entities),
                 merged=((EntityId(row["gone_id"]), EntityId(row["kept_id"])) for row in merges),
                 facts=map(fact_of_row, facts),
                 ended=map(ended_of_row, ended),
                 refused=(FactId(row["fact_id"]) for row in refused),
-                rules=((row["predicate"], row["rule"]) for row in rules),
             )
             return state
 
