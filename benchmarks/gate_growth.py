@@ -35,6 +35,7 @@ from glyphoxa.prompt.known_world import KnownWorld
 from glyphoxa.prompt.prefetch import Prefetch
 from glyphoxa.prompt.prompt import with_hot_context
 from glyphoxa.recall.recall import Recall
+from glyphoxa.recall.transcript_memory import Transcripts
 from glyphoxa.recall.vectors import Embedder
 from glyphoxa.transcript.ports import Embedding, FeedUtterance, IndexGeneration, TalkHead, TalkPage, TalkQuery
 from glyphoxa.turns.address import Addressing
@@ -205,7 +206,9 @@ class InventedTalk:
 async def _recall(n_turns: int) -> Recall:
     embeddings = Embeddings.load("invented", seed=7)
     feed = InventedTalk.of(_world(n_turns), embeddings)
-    recall = Recall(feed, embedder=_free_of_cost(embeddings.embedder.dimensions), now_ms=lambda: feed.ends_ms)
+    recall = Recall(
+        Transcripts(feed, embedder=_free_of_cost(embeddings.embedder.dimensions)), now_ms=lambda: feed.ends_ms
+    )
     await recall.transcript(CAMPAIGN).refresh()
     return recall
 

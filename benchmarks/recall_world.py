@@ -19,7 +19,6 @@ from benchmarks.runner import filled_once, tell
 from benchmarks.table import write_talk
 from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres
 from glyphoxa.adapters.postgres.store import Store, open_store
-from glyphoxa.adapters.postgres.transcript.feed import PostgresTalkFeed
 from glyphoxa.app.models import load_embedder
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.errors import Unavailable
@@ -97,15 +96,8 @@ class LoadedTalk:
 
     def recall_with(self, settings: RecallSettings) -> Recall:
         """Return another recall over the same utterances, a week after the last one. It has no cached question."""
-        other = Recall(
-            PostgresTalkFeed(self.store.database),
-            embedder=self.questions.embedder,
-            summaries=self.store.summaries,
-            settings=patient(settings),
-            now_ms=lambda: self.clock.now_ms,
-        )
-        other.transcripts = self.past_talk.transcripts
-        return other
+        summaries, shared = self.store.summaries, self.past_talk.transcripts
+        return Recall(shared, summaries=summaries, settings=patient(settings), now_ms=lambda: self.clock.now_ms)
 
     def ask_of(self, campaign: CampaignId) -> None:
         """Ask the next questions of this campaign."""

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from numpy import float32
@@ -18,12 +17,11 @@ from glyphoxa.domain.ids import CampaignId, EntityId, NpcId
 from glyphoxa.domain.knowledge import Recalled, RecalledTalk, Viewer
 from glyphoxa.recall.ranking import DEFAULT, Ranked, RankingWeights, rank_view
 from glyphoxa.recall.recap_questions import ReadSummaries, Recaps
-from glyphoxa.recall.table_calendar import ReadTimes
 from glyphoxa.recall.talk_index import TalkIndex
 from glyphoxa.recall.terms import RecallQuestion, read_question
-from glyphoxa.recall.transcript_memory import TranscriptMemory
-from glyphoxa.recall.vectors import Embedder, LeftOut, QuestionVectors
-from glyphoxa.transcript.ports import TalkFeed, TalkQuery
+from glyphoxa.recall.transcript_memory import Transcripts
+from glyphoxa.recall.vectors import LeftOut, QuestionVectors
+from glyphoxa.transcript.ports import TalkQuery
 from glyphoxa.world.graph import GraphRag, Neighbourhood, Passage
 
 # -- settings
@@ -79,30 +77,26 @@ class Recall:
     """Recalls past utterances that are cached in memory, limited to what one NPC witnessed.
 
     Args:
-        feed: Source of the utterances.
-        embedder: Embeds questions; None ranks by words only.
+        transcripts: They close with this object. Their embedder embeds questions, too.
         summaries: Session summaries for recaps, see `Recaps`; None if there are none.
-        times: Reads how a campaign counts time; None means UTC and no story days.
         now_ms: Milliseconds since the Unix epoch; "last week" is relative to it.
 
     Attributes:
-        transcripts: Transcripts in memory; see `transcript`.
+        transcript: Returns a campaign's transcript in memory.
         vectors: Vectors of questions, also for callers that compare them with other texts.
     """
 
-    def __init__(  # noqa: PLR0913 - parts that have nothing to do with each other, given once
+    def __init__(
         self,
-        feed: TalkFeed,
+        transcripts: Transcripts,
         *,
-        embedder: Embedder | None = None,
         summaries: ReadSummaries | None = None,
-        times: ReadTimes | None = None,
         settings: RecallSettings | None = None,
         now_ms: Callable[[], int] | None = None,
     ) -> None:
-        self.transcripts: dict[CampaignId, TranscriptMemory] = {}
-        self._open_transcript = partial(TranscriptMemory, feed, embedder=embedder, read_times=times)
-        self.vectors = QuestionVectors(embedder)
+        self.transcripts = transcripts
+        self.transcript = transcripts.of
+        self.vectors = QuestionVectors(transcripts.embedder)
         self._settings = settings or RecallSettings()
         self._now_ms = now_ms or (lambda: time.time_ns() // 1_000_000)
         self.recaps = Recaps(summaries, deadline_ms=self._settings.summaries_deadline_ms)
@@ -111,12 +105,6 @@ class Recall:
     def weights(self) -> RankingWeights:
         """Weights of the ranking."""
         return self._settings.weights
-
-    def transcript(self, campaign: CampaignId) -> TranscriptMemory:
-        """Return a campaign's transcript in memory, the same object to every caller. It closes with this object."""
-        if campaign not in self.transcripts:
-            self.transcripts[campaign] = self._open_transcript(campaign)
-        return self.transcripts[campaign]
 
     async def recall(
         self, campaign: CampaignId, npc: NpcId, query: TalkQuery, *, patient: bool = False
@@ -198,8 +186,7 @@ class Recall:
     async def close(self) -> None:
         """Cancel the work in progress."""
         await self.vectors.close()
-        for transcript in self.transcripts.values():
-            await transcript.reading.close()
+        await self.transcripts.close()
 
     async def _read_in_time(
         self,

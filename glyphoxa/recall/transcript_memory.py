@@ -20,6 +20,7 @@ import itertools
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from loguru import logger
@@ -109,6 +110,32 @@ class _Transcript:
     def is_current(self) -> bool:
         """Whether the index can be updated; otherwise it is rebuilt."""
         return self.index.terms.language == self.head.language and not self.index.wastes
+
+
+class Transcripts:
+    """The transcripts of campaigns in memory.
+
+    Args:
+        feed, embedder, read_times: See `TranscriptMemory`.
+    """
+
+    def __init__(
+        self, feed: TalkFeed, *, embedder: Embedder | None = None, read_times: ReadTimes | None = None
+    ) -> None:
+        self.embedder = embedder
+        self._open = partial(TranscriptMemory, feed, embedder=embedder, read_times=read_times)
+        self._by_campaign: dict[CampaignId, TranscriptMemory] = {}
+
+    def of(self, campaign: CampaignId) -> TranscriptMemory:
+        """Return a campaign's transcript, the same object to every caller."""
+        if campaign not in self._by_campaign:
+            self._by_campaign[campaign] = self._open(campaign)
+        return self._by_campaign[campaign]
+
+    async def close(self) -> None:
+        """Cancel the work in progress."""
+        for transcript in self._by_campaign.values():
+            await transcript.reading.close()
 
 
 class TranscriptMemory:

@@ -23,6 +23,7 @@ from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId
 from glyphoxa.domain.knowledge import AUTO_ACCEPT, RecalledSummary
 from glyphoxa.recall.recall import Recall, RecallSettings
+from glyphoxa.recall.transcript_memory import Transcripts
 from glyphoxa.recall.vectors import Embedder, TextVectors
 from glyphoxa.recall.world import WorldMemory, WorldSnapshot
 
@@ -50,8 +51,8 @@ class Store:
         self.chunks = ChunkIndexer(database, embedder=embedder)
         self.times = PostgresCampaignTimes(database)
         feed = PostgresTalkFeed(database, has_vectors=embedder is not None)
-        read_times = self.times.times
-        self.past_talk = Recall(feed, embedder=embedder, summaries=self.summaries, times=read_times, settings=recall)
+        transcripts = Transcripts(feed, embedder=embedder, read_times=self.times.times)
+        self.past_talk = Recall(transcripts, summaries=self.summaries, settings=recall)
         self.world = PostgresWorld(database, accept_at=auto_accept)
         self.episodes = PostgresEpisodes(database, self.world)
         self.meanings = TextVectors(embedder, self.past_talk.vectors)

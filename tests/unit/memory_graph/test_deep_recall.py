@@ -22,6 +22,7 @@ from glyphoxa.memory_graph.deep_recall import DeepRecall
 from glyphoxa.memory_graph.graph import graph_of_view
 from glyphoxa.memory_graph.settings import MemoryGraphSettings, RecallMethod, RecallStage
 from glyphoxa.recall.recall import Recall, RecallResult, RecallSettings
+from glyphoxa.recall.transcript_memory import Transcripts
 from glyphoxa.transcript.ports import FeedUtterance, TalkQuery
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH
 from tests.support.memory_graph import GRAPH_STAGES, PickingLlm, RerankerTwin
@@ -51,7 +52,7 @@ def two_sessions() -> FeedTwin:
 
 
 def a_recall(feed: FeedTwin) -> Recall:
-    return Recall(feed, embedder=an_embedder_of_words(), settings=PATIENT, now_ms=lambda: 20_000_000)
+    return Recall(Transcripts(feed, embedder=an_embedder_of_words()), settings=PATIENT, now_ms=lambda: 20_000_000)
 
 
 def deep_over(

@@ -35,6 +35,7 @@ from glyphoxa.memory_graph.diffusion import CONDUCTANCE
 from glyphoxa.memory_graph.graph import Link, TalkGraph
 from glyphoxa.memory_graph.settings import MemoryGraphSettings, RecallMethod
 from glyphoxa.recall.recall import Recall
+from glyphoxa.recall.transcript_memory import Transcripts
 from glyphoxa.recall.world import World, WorldSnapshot
 from glyphoxa.transcript.ports import FeedUtterance, TalkQuery
 from glyphoxa.transcript.sessions import node_name, node_of, summary_of
@@ -139,7 +140,7 @@ class Known:
 def deep_over(known: Known, talk: Sequence[FeedUtterance] = TALK, **options: Any) -> DeepRecall:
     feed = FeedTwin()
     feed.tell(*talk)
-    recall = Recall(feed, embedder=an_embedder_of_words(), settings=PATIENT, now_ms=lambda: 20_000_000)
+    recall = Recall(Transcripts(feed, embedder=an_embedder_of_words()), settings=PATIENT, now_ms=lambda: 20_000_000)
     chosen = options.pop("settings", None) or MemoryGraphSettings(**{"stages": (), **options.pop("chosen", {})})
     options["llm"] = ModelAsker(options.get("llm", PickingLlm()), retries=0)
     models = {"reranker": RerankerTwin(), "always_injected": ["rule_constraint"], **options}

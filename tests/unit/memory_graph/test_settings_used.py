@@ -12,6 +12,7 @@ from glyphoxa.domain.knowledge import Recalled, RecalledUtterance
 from glyphoxa.memory_graph.deep_recall import DeepRecall
 from glyphoxa.memory_graph.settings import MemoryGraphSettings
 from glyphoxa.recall.recall import Recall
+from glyphoxa.recall.transcript_memory import Transcripts
 from glyphoxa.transcript.ports import TalkQuery
 from tests.support.builders import CAMPAIGN, SMITH
 from tests.support.memory_graph import GRAPH_STAGES, PickingLlm, RerankerTwin
@@ -69,7 +70,7 @@ def outcome(chosen: dict[str, Any]) -> object:
     """Return what is found, what models are asked, and with which deadlines."""
     feed = FeedTwin()
     feed.tell(*TALK)
-    recall = Recall(feed, embedder=an_embedder_of_words(), settings=PATIENT, now_ms=lambda: 20_000_000)
+    recall = Recall(Transcripts(feed, embedder=an_embedder_of_words()), settings=PATIENT, now_ms=lambda: 20_000_000)
     llm = PickingLlm([(("Ilvara",), ("Ilvara", "Joren"))])
     reranker = RerankerTwin("never" if chosen.pop("is_silent", False) else None)
 

@@ -10,6 +10,7 @@ from loguru import logger
 
 from glyphoxa.domain.ids import UtteranceId
 from glyphoxa.recall.recall import Recall, RecallSettings
+from glyphoxa.recall.transcript_memory import Transcripts
 from glyphoxa.transcript.ports import IndexGeneration, TalkQuery
 from tests.support.builders import CAMPAIGN, SMITH
 from tests.support.editions import tagged, watch_editions
@@ -34,7 +35,9 @@ def a_feed(n: int = 30) -> FeedTwin:
 
 
 def a_recall(feed: FeedTwin) -> Recall:
-    return Recall(feed, embedder=an_edition("old", OLD, dimensions=WIDTH), settings=PATIENT, now_ms=lambda: 0)
+    return Recall(
+        Transcripts(feed, embedder=an_edition("old", OLD, dimensions=WIDTH)), settings=PATIENT, now_ms=lambda: 0
+    )
 
 
 async def search(recall: Recall, question: str = QUESTION, limit: int = 8) -> tuple[set[str], tuple[str, ...]]:
@@ -64,7 +67,9 @@ async def test_open_table_keeps_its_vectors_after_a_reindex_until_reopened(monke
     assert await search(recall) == before
     assert tags_of(recall) == {np.float32(0.1)}
     assert asked_with == {0.1}
-    reopened = Recall(feed, embedder=an_edition("old", SAME, dimensions=WIDTH), settings=PATIENT, now_ms=lambda: 0)
+    reopened = Recall(
+        Transcripts(feed, embedder=an_edition("old", SAME, dimensions=WIDTH)), settings=PATIENT, now_ms=lambda: 0
+    )
     assert await search(reopened) == before
     assert tags_of(reopened) == {np.float32(0.2)}
 

@@ -17,6 +17,7 @@ from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import Between, RecalledUtterance
 from glyphoxa.recall.recall import Recall, RecallResult, RecallSettings
+from glyphoxa.recall.transcript_memory import Transcripts
 from glyphoxa.recall.vectors import Embedder
 from glyphoxa.transcript.ports import TalkQuery
 from tests.support.builders import CAMPAIGN, SMITH
@@ -80,7 +81,7 @@ def a_feed(*, with_talk: bool = True) -> FeedTwin:
 
 def by_words(feed: FeedTwin | None = None, *, now_ms: int = 86_400_000) -> Recall:
     """The day after, if nothing else is said."""
-    return Recall(feed or a_feed(), settings=PATIENT, now_ms=lambda: now_ms)
+    return Recall(Transcripts(feed or a_feed()), settings=PATIENT, now_ms=lambda: now_ms)
 
 
 def texts(found: RecallResult) -> list[str]:
@@ -103,7 +104,9 @@ async def test_little_words_remind_of_nothing(question: str) -> None:
 @pytest.mark.parametrize("question", STRANGE)
 async def test_no_question_breaks_recall(question: str) -> None:
     recall = Recall(
-        a_feed(), embedder=an_embedder(_embed_all, dimensions=DIMENSIONS), settings=PATIENT, now_ms=lambda: 0
+        Transcripts(a_feed(), embedder=an_embedder(_embed_all, dimensions=DIMENSIONS)),
+        settings=PATIENT,
+        now_ms=lambda: 0,
     )
     found = await recall.search(CAMPAIGN, SMITH, TalkQuery(question))
     assert len(found.items) <= 5
@@ -221,7 +224,9 @@ def test_without_a_vector_words_decide_in_time_and_it_is_said_why(
     async def scene() -> None:
         feed = a_feed()
         feed.has_meanings = False  # a thread takes time of the outside world
-        recall = Recall(feed, embedder=an_embedder(model, name="words", dimensions=DIMENSIONS), now_ms=lambda: 0)
+        recall = Recall(
+            Transcripts(feed, embedder=an_embedder(model, name="words", dimensions=DIMENSIONS)), now_ms=lambda: 0
+        )
         clock = asyncio.get_running_loop()
         for _ in range(2):
             began = clock.time()
@@ -245,7 +250,7 @@ def test_a_patient_question_waits_for_a_slow_model_and_a_hurried_one_has_it_then
     async def scene() -> None:
         feed = a_feed()
         feed.has_meanings = False
-        recall = Recall(feed, embedder=Embedder("words", DIMENSIONS, slowly), now_ms=lambda: 0)
+        recall = Recall(Transcripts(feed, embedder=Embedder("words", DIMENSIONS, slowly)), now_ms=lambda: 0)
         assert (await recall.search(CAMPAIGN, SMITH, TalkQuery("Where is my sister?"), patient=True)).left_out == ()
         began = asyncio.get_running_loop().time()
         assert (await recall.search(CAMPAIGN, SMITH, TalkQuery("Where is my sister?"))).left_out == ()
@@ -294,6 +299,6 @@ async def test_only_lines_of_a_session_and_a_speaker_are_ranked(
         said("u2", "The ferry sank.", ordinal=2, speaker="Mira Vale", at_ms=2_000),
         *(said(f"v{n}", "The ferry, the ferry!", session="s2", ordinal=n, at_ms=9_000 + n) for n in range(1, 9)),
     )
-    recall = Recall(feed, settings=PATIENT)
+    recall = Recall(Transcripts(feed), settings=PATIENT)
     recalled = await recall.recall(CAMPAIGN, SMITH, TalkQuery(question, limit=2, **only))
     assert sorted(one.utterance_id for one in recalled if isinstance(one, RecalledUtterance)) == found

@@ -25,6 +25,7 @@ from glyphoxa.domain.knowledge import RecalledTalk, RecalledUtterance
 from glyphoxa.language.prompt_quotes import recalled_line
 from glyphoxa.memory_graph.deep_recall import DeepRecall
 from glyphoxa.recall.recall import Recall, RecallResult, RecallSettings
+from glyphoxa.recall.transcript_memory import Transcripts
 from glyphoxa.transcript.ports import FeedUtterance, TalkQuery
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH
 from tests.support.embedders import an_embedder
@@ -110,8 +111,7 @@ async def everything(
     feed = FeedTwin()
     feed.tell(*told)
     recall = Recall(
-        feed,
-        embedder=an_embedder_of_words(),
+        Transcripts(feed, embedder=an_embedder_of_words()),
         summaries=Summaries(of_smith(told)),
         settings=PATIENT,
         now_ms=lambda: NOW_MS,
@@ -185,7 +185,7 @@ def test_while_others_talk_among_themselves_an_npc_is_reminded_of_the_same(
     async def scene() -> None:
         feed = FeedTwin()
         feed.tell(*of_smith(told))
-        recall = Recall(feed, embedder=an_embedder_of_words(), settings=PATIENT, now_ms=lambda: NOW_MS)
+        recall = Recall(Transcripts(feed, embedder=an_embedder_of_words()), settings=PATIENT, now_ms=lambda: NOW_MS)
         before = [_rounded(await recall.search(CAMPAIGN, SMITH, TalkQuery(question))) for question in QUESTIONS]
         feed.tell(*others)
         await recall.transcript(CAMPAIGN).refresh()
@@ -205,7 +205,7 @@ def test_nor_of_what_the_memory_graph_finds(told: list[FeedUtterance]) -> None:
     async def deep(talk: Sequence[FeedUtterance]) -> list[RecallResult]:
         feed = FeedTwin()
         feed.tell(*talk)
-        recall = Recall(feed, embedder=an_embedder_of_words(), settings=PATIENT, now_ms=lambda: NOW_MS)
+        recall = Recall(Transcripts(feed, embedder=an_embedder_of_words()), settings=PATIENT, now_ms=lambda: NOW_MS)
         graph = DeepRecall(recall)
         found = [_rounded(await graph.search(CAMPAIGN, SMITH, TalkQuery(question))) for question in QUESTIONS[:6]]
         await graph.close()
@@ -245,7 +245,7 @@ async def scene_of(
 ) -> list[RecalledTalk]:
     feed = FeedTwin()
     feed.tell(*told)
-    recall = Recall(feed, embedder=an_embedder_of_words(), settings=PATIENT, now_ms=lambda: NOW_MS)
+    recall = Recall(Transcripts(feed, embedder=an_embedder_of_words()), settings=PATIENT, now_ms=lambda: NOW_MS)
     return await recall.recall(CAMPAIGN, npc, TalkQuery(question))
 
 
@@ -263,7 +263,9 @@ async def test_the_name_of_somebody_it_never_heard_is_a_word_like_others_in_its_
         said("u2", "It snows.", speaker="Joren", ordinal=2, witnesses=frozenset({INNKEEPER})),
     )
     recall = Recall(
-        feed, embedder=an_embedder(listen, name="words", dimensions=DIMENSIONS), settings=PATIENT, now_ms=lambda: NOW_MS
+        Transcripts(feed, embedder=an_embedder(listen, name="words", dimensions=DIMENSIONS)),
+        settings=PATIENT,
+        now_ms=lambda: NOW_MS,
     )
     for npc in (SMITH, INNKEEPER):
         await recall.recall(CAMPAIGN, npc, TalkQuery("And where is Joren now?"))
@@ -276,7 +278,7 @@ async def test_the_name_of_somebody_it_never_heard_is_a_word_like_others_in_its_
 async def test_an_answer_of_one_is_not_anothers() -> None:
     feed = FeedTwin()
     feed.tell(said("u1", "My sister sails.", witnesses=frozenset({SMITH})))
-    recall = Recall(feed, settings=PATIENT, now_ms=lambda: NOW_MS)
+    recall = Recall(Transcripts(feed), settings=PATIENT, now_ms=lambda: NOW_MS)
     question = "Where is my sister?"
     assert [one.utterance_id for one in await recall.recall(CAMPAIGN, SMITH, TalkQuery(question))] == ["u1"]
     assert await recall.recall(CAMPAIGN, INNKEEPER, TalkQuery(question)) == []
@@ -287,7 +289,7 @@ async def test_an_answer_of_one_is_not_anothers() -> None:
 async def test_what_is_no_longer_to_be_known_is_in_no_later_answer(change: dict[str, Any]) -> None:
     feed = FeedTwin()
     feed.tell(said("u1", "My sister sails."), said("u2", "The feast.", ordinal=2))
-    recall = Recall(feed, embedder=an_embedder_of_words(), settings=PATIENT, now_ms=lambda: NOW_MS)
+    recall = Recall(Transcripts(feed, embedder=an_embedder_of_words()), settings=PATIENT, now_ms=lambda: NOW_MS)
     for question in ("Where is my sister?", "What happened so far?"):
         await recall.recall(CAMPAIGN, SMITH, TalkQuery(question))
     feed.change("u1", **change)
@@ -307,7 +309,7 @@ async def test_a_summary_that_may_not_be_known_any_more_is_not_remembered() -> N
     async def summaries(campaign: CampaignId) -> Callable[[NpcId, SessionId], str | None]:
         return lambda npc, session: text
 
-    recall = Recall(feed, summaries=summaries, settings=PATIENT, now_ms=lambda: NOW_MS)
+    recall = Recall(Transcripts(feed), summaries=summaries, settings=PATIENT, now_ms=lambda: NOW_MS)
     question = "What happened last session?"
     assert "The crown was false." in [one.text for one in await recall.recall(CAMPAIGN, SMITH, TalkQuery(question))]
     text = None
@@ -329,7 +331,7 @@ async def test_of_a_session_that_it_was_not_at_an_npc_is_told_no_summary() -> No
     async def summaries(campaign: CampaignId) -> Callable[[NpcId, SessionId], str | None]:
         return everything_of
 
-    recall = Recall(feed, summaries=summaries, settings=PATIENT, now_ms=lambda: NOW_MS)
+    recall = Recall(Transcripts(feed), summaries=summaries, settings=PATIENT, now_ms=lambda: NOW_MS)
     await recall.recall(CAMPAIGN, SMITH, TalkQuery("What happened last session?"))
     assert set(asked) == {"s1"}
 

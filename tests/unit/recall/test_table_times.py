@@ -13,7 +13,7 @@ from glyphoxa.domain.calendar import CampaignTimes, StoryCalendar, StoryDays
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, NpcId
 from glyphoxa.recall.recall import Recall, RecallSettings
-from glyphoxa.recall.transcript_memory import TranscriptMemory
+from glyphoxa.recall.transcript_memory import TranscriptMemory, Transcripts
 from glyphoxa.transcript.ports import TalkQuery
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH
 from tests.support.talk_feed import BOTH, FeedTwin, said
@@ -65,7 +65,7 @@ def a_saturday_night(*, witnesses: frozenset[NpcId] = BOTH) -> FeedTwin:
 
 
 def a_recall(feed: FeedTwin, times: TimesTwin, now: str) -> Recall:
-    return Recall(feed, times=times.times, settings=PATIENT, now_ms=lambda: ms(now))
+    return Recall(Transcripts(feed, read_times=times.times), settings=PATIENT, now_ms=lambda: ms(now))
 
 
 async def fits(recall: Recall, question: str, npc: NpcId = SMITH) -> set[str]:
@@ -100,10 +100,18 @@ async def test_a_table_in_denver_has_its_own_days() -> None:
             said(f"{day}", "The wine was red.", session=f"s{day}", at_ms=ms(f"2026-11-{day} 20:00", "America/Denver"))
         )
     times = TimesTwin(CampaignTimes("America/Denver"))
-    recall = Recall(feed, times=times.times, settings=PATIENT, now_ms=lambda: ms("2026-11-22 16:00", "America/Denver"))
+    recall = Recall(
+        Transcripts(feed, read_times=times.times),
+        settings=PATIENT,
+        now_ms=lambda: ms("2026-11-22 16:00", "America/Denver"),
+    )
     assert await fits(recall, "How was the wine yesterday?") == {"21"}
     times.now = CampaignTimes("UTC")
-    in_utc = Recall(feed, times=times.times, settings=PATIENT, now_ms=lambda: ms("2026-11-22 16:00", "America/Denver"))
+    in_utc = Recall(
+        Transcripts(feed, read_times=times.times),
+        settings=PATIENT,
+        now_ms=lambda: ms("2026-11-22 16:00", "America/Denver"),
+    )
     assert await fits(in_utc, "How was the wine yesterday?") == {"20"}
 
 

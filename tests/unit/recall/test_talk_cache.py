@@ -17,7 +17,7 @@ from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, UtteranceId
 from glyphoxa.recall.recall import Recall, RecallSettings
 from glyphoxa.recall.terms import Terms
 from glyphoxa.recall.time_reader import read_words
-from glyphoxa.recall.transcript_memory import TranscriptMemory
+from glyphoxa.recall.transcript_memory import TranscriptMemory, Transcripts
 from glyphoxa.transcript.ports import Embedding, IndexGeneration, TalkQuery
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH
 from tests.support.patience import DEADLINE_MS
@@ -33,7 +33,7 @@ QUESTION = "What of my sister?"
 
 
 def a_recall(feed: FeedTwin, *, settings: RecallSettings = PATIENT, **more: Any) -> Recall:
-    return Recall(feed, embedder=an_embedder_of_words(), settings=settings, now_ms=lambda: 0, **more)
+    return Recall(Transcripts(feed, embedder=an_embedder_of_words()), settings=settings, now_ms=lambda: 0, **more)
 
 
 def a_memory(feed: FeedTwin) -> TranscriptMemory:
