@@ -41,6 +41,7 @@ from glyphoxa.dm.ports import CitedUtterance
 from glyphoxa.dm.timeline import moment_of
 from glyphoxa.dm.wording import plain
 from glyphoxa.dm.wrap_up import FactProposal, LineDecision
+from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
 from glyphoxa.domain.ids import EntityId, NpcId, SessionId
 from glyphoxa.domain.knowledge import PUBLIC
@@ -236,14 +237,8 @@ async def _rollback(desk: Desk, options: argparse.Namespace) -> int:
 )
 async def _add(desk: Desk, options: argparse.Namespace) -> int:
     attributes = {**json_object(options.attributes), **attributes_of(options.free)}
-    events = await desk.entities.add(
-        options.name,
-        options.type,
-        aliases=options.alias,
-        attributes=attributes,
-        id=options.id,
-        is_new_type=options.new_type,
-    )
+    entity = Entity(EntityId(options.id or ""), options.type, options.name, tuple(options.alias), attributes)
+    events = await desk.entities.add(entity, is_new_type=options.new_type)
     return _tell_events(desk, events[:1])
 
 

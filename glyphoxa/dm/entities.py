@@ -204,45 +204,36 @@ class EntityDesk(Decisions):
 
     __slots__ = ()
 
-    async def add(  # noqa: PLR0913 - each is a word of the command
-        self,
-        name: str,
-        type: str,  # noqa: A002 - the entity's word
-        *,
-        aliases: Sequence[str] = (),
-        attributes: Mapping[str, object] | None = None,
-        id: str | None = None,  # noqa: A002 - the entity's word
-        is_new_type: bool = False,
-    ) -> list[WorldEvent]:
+    async def add(self, entity: Entity, *, is_new_type: bool = False) -> list[WorldEvent]:
         """Add an entity with its attributes.
 
         An attribute `location` that names an entity offers a LOCATED_AT for review.
 
         Args:
-            id: None: made from the name.
-            is_new_type: `type` is new to the campaign.
+            entity: If its id is empty, it is made from the name.
+            is_new_type: Its type is new to the campaign.
 
         Raises:
             InvalidInput: The name or id is taken or invalid, the type is unknown, or JSON cannot hold an attribute.
         """
-        called = _name(name)
-        made = EntityId(id or slug(called))
+        called = _name(entity.name)
+        made = entity.id or EntityId(slug(called))
         if not made:
             raise InvalidInput(f"{called!r} has no letter or digit to make an id from; give an id")
         if made in self.resolver.entities:
             other = self.resolver.entities[made]
             raise InvalidInput(f"the id {made!r} is taken by {other.name} ({other.type}): give another id")
-        if id is None and (same := self.resolver.by_name.exact(called)) is not None:
+        if not entity.id and (same := self.resolver.by_name.exact(called)) is not None:
             raise InvalidInput(
                 f"{same.name} is already called {called!r}; if this is a different entity, give it its own id"
             )
         at_ms = self.now_ms()
         provenance = Provenance(1.0, "stated", dm_confirmed=True, origin="dm", at_ms=at_ms)
-        kind = self._type(type, is_new=is_new_type)
-        events: list[Event] = [EntityAdded(made, kind, called, tuple(map(_name, aliases)))]
-        for attribute, value in (attributes or {}).items():
+        kind = self._type(entity.type, is_new=is_new_type)
+        events: list[Event] = [EntityAdded(made, kind, called, tuple(map(_name, entity.aliases)))]
+        for attribute, value in entity.attributes.items():
             events += [FactStated(storable(claim), provenance) for claim in attribute_claims(made, attribute, value)]
-        location = (attributes or {}).get("location")
+        location = entity.attributes.get("location")
         place = self.resolver.by_name.exact(location) if isinstance(location, str) else None
         if place is not None:
             events.append(FactStated(Claim.relation(made, "LOCATED_AT", place.id), offered(provenance)))

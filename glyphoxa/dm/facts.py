@@ -286,25 +286,29 @@ class FactDesk(Decisions):
         told = FactTold(found.id, self._npcs(to), self.resolver.speaker(by), self.now_ms())
         return await self._decide([told], [found])
 
-    async def add(  # noqa: PLR0913 - each is a word of the command
+    def claim(
         self,
         subject: str,
         predicate: str,
         *,
         object: str | None = None,  # noqa: A002 - the claim's word
         value: object = None,
-        known_by: Sequence[str] = (),
-        is_hidden: bool = False,
-    ) -> Decision:
-        """State a fact. It becomes a conflict if its slot allows only one and is taken.
+    ) -> Claim:
+        """Return what names and words claim.
 
         Args:
             object: Name of the entity that the subject is related to.
             value: The attribute's value; anything JSON can hold.
+        """
+        return self._claim(self.resolver.entity(subject).id, predicate, object=object, value=value)
+
+    async def add(self, claim: Claim, *, known_by: Sequence[str] = (), is_hidden: bool = False) -> Decision:
+        """State a fact. It becomes a conflict if its slot allows only one and is taken.
+
+        Args:
             known_by: The only NPCs that know it; if empty, it is public unless hidden.
             is_hidden: Nobody knows it until it is revealed; then these NPCs do.
         """
-        claim = self._claim(self.resolver.entity(subject).id, predicate, object=object, value=value)
         visibility = PUBLIC
         if known_by:
             visibility = secret_among(self._npcs(known_by), PUBLIC, now_ms=self.now_ms())

@@ -15,8 +15,9 @@ import pytest
 from simcord.enums import InteractionType
 
 from glyphoxa.adapters.postgres.store import open_store
+from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.events import SceneChanged
-from glyphoxa.domain.ids import CampaignId, NpcId
+from glyphoxa.domain.ids import CampaignId, EntityId, NpcId
 from glyphoxa.domain.knowledge import DM
 from glyphoxa.domain.node_types import NodeType
 from glyphoxa.plugins.discord.bot import _view
@@ -336,7 +337,7 @@ async def test_name_that_a_player_may_not_know_is_as_unknown_as_any(discord: Dis
 
 async def test_alias_that_is_a_hidden_name_is_as_unknown_as_any(discord: DiscordServer) -> None:
     await (await discord.desk()).entities.hide("Vaelith")
-    await (await discord.desk()).entities.add("Hanna Reed", "npc", aliases=["Vaelith", "Nan"])
+    await (await discord.desk()).entities.add(Entity(EntityId(""), "npc", "Hanna Reed", aliases=("Vaelith", "Nan")))
     hidden = await discord.told(discord.tamsin, "fact show", about="Vaelith")
     assert hidden.startswith("no entity 'Vaelith' in campaign 'saltmere'")
     assert "Hanna" not in hidden.partition("valid:")[0]
@@ -346,7 +347,9 @@ async def test_alias_that_is_a_hidden_name_is_as_unknown_as_any(discord: Discord
 @pytest.mark.parametrize("asked", ["vaelith", "VAELITH", "Vaelit", "Vaeliths", "Vaelith's", "Old Vaelith", "vae lith"])
 async def test_no_spelling_of_a_hidden_name_tells_whose_alias_it_is(discord: DiscordServer, asked: str) -> None:
     await (await discord.desk()).entities.hide("Vaelith")
-    await (await discord.desk()).entities.add("Hanna Reed", "npc", aliases=["Vaelith", "Old Vaelith", "Nan"])
+    await (await discord.desk()).entities.add(
+        Entity(EntityId(""), "npc", "Hanna Reed", aliases=("Vaelith", "Old Vaelith", "Nan"))
+    )
     told = await discord.told(discord.tamsin, "fact show", about=asked)
     assert told.startswith(f"no entity {asked!r} in campaign 'saltmere'")
     assert "Hanna" not in told.partition("valid:")[0]

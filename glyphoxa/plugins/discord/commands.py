@@ -29,8 +29,9 @@ from glyphoxa.dm.campaign_diff import CampaignChanges
 from glyphoxa.dm.entities import attributes_of, json_object, json_or_text
 from glyphoxa.dm.imported import ImportKind
 from glyphoxa.dm.player_safe import PlayersView
+from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, counted
-from glyphoxa.domain.ids import PlayerId, SessionId
+from glyphoxa.domain.ids import EntityId, PlayerId, SessionId
 from glyphoxa.domain.knowledge import DM, PUBLIC, Fact
 from glyphoxa.domain.node_types import ENTITY_TYPES
 from glyphoxa.imports.source_reader import SourceReader
@@ -217,7 +218,8 @@ async def _entity_add(call: DiscordCall, name: str, type: str, attributes: str =
         given = json_object(attributes) if is_json else attributes_of(shlex.split(attributes))
     except ValueError as error:
         raise InvalidInput(f"attributes cannot be read: {error}; write --name value, or JSON") from None
-    return _told(desk, (await desk.entities.add(name, type, attributes=given))[:1])
+    entity = Entity(EntityId(""), type, name, attributes=given)
+    return _told(desk, (await desk.entities.add(entity))[:1])
 
 
 @_command("entity list", "List people, places and things", is_for_players=True, type="Only those of this type")
@@ -279,14 +281,10 @@ async def _fact_add(  # noqa: PLR0913 - each is an option of the command
     hidden: bool = False,
 ) -> Answer:
     desk = await call.desk()
-    made = await desk.facts.add(
-        subject,
-        predicate,
-        object=object,
-        value=None if value is None else json_or_text(value),
-        known_by=[name for name in known_by.split(",") if name.strip()],
-        is_hidden=hidden,
-    )
+    read = None if value is None else json_or_text(value)
+    claim = desk.facts.claim(subject, predicate, object=object, value=read)
+    names = [name for name in known_by.split(",") if name.strip()]
+    made = await desk.facts.add(claim, known_by=names, is_hidden=hidden)
     return Answer(tuple(desk.facts.decision_in_words(made)))
 
 

@@ -13,6 +13,7 @@ from fastapi import Request
 
 from glyphoxa.app.desk import Desk
 from glyphoxa.dm.entities import json_or_text
+from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.errors import InvalidInput, did_you_mean
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.knowledge import Fact, Viewer
@@ -151,7 +152,8 @@ async def add_entity(frame: DeskFrame, _: Request, form: Form) -> Done:
         InvalidInput: There is one of that name, or the type is unknown and `new_type` is not set.
     """
     entities = (await frame.desk()).entities
-    events = await entities.add(form.get("name", ""), form.get("type", ""), is_new_type=bool(form.get("new_type")))
+    entity = Entity(EntityId(""), form.get("type", ""), form.get("name", ""))
+    events = await entities.add(entity, is_new_type=bool(form.get("new_type")))
     added = events[0].event
     if not isinstance(added, EntityAdded):
         raise TypeError(f"adding an entity begins with {EntityAdded.__name__}, not {added!r}")
@@ -201,14 +203,14 @@ async def _scope(desk: Desk, entity: EntityId, form: Form) -> Sequence[WorldEven
 async def _state(desk: Desk, entity: EntityId, form: Form) -> str:
     known_to = form.get("known_to", EVERYBODY)
     value = form.get("value", "").strip()
-    made = await desk.facts.add(
+    claim = desk.facts.claim(
         entity,
         form.get("predicate", ""),
         object=form.get("object", "").strip() or None,
         value=json_or_text(value) if value else None,
-        known_by=() if known_to in (EVERYBODY, NOBODY) else [known_to],
-        is_hidden=known_to == NOBODY,
     )
+    known_by = () if known_to in (EVERYBODY, NOBODY) else [known_to]
+    made = await desk.facts.add(claim, known_by=known_by, is_hidden=known_to == NOBODY)
     return "; ".join(f"{desk.facts.words(fact)}: {fact.status}" for fact in made.facts) or "already known"
 
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
@@ -218,7 +219,7 @@ async def test_the_dm_notes_that_somebody_told_somebody(table: Table) -> None:
 
 
 async def test_public_fact_cannot_be_told(table: Table) -> None:
-    [fact] = (await table.desk.add("Grimjaw", "occupation", value="smith")).facts
+    [fact] = (await table.desk.add(table.desk.claim("Grimjaw", "occupation", value="smith"))).facts
     with pytest.raises(InvalidInput, match="Grimjaw, occupation: smith is public: everybody knows it"):
         await table.desk.tell(fact.id, ["mirelle"], by="dm")
     with pytest.raises(InvalidInput, match="is public: there is nothing to reveal"):
@@ -226,21 +227,23 @@ async def test_public_fact_cannot_be_told(table: Table) -> None:
 
 
 async def test_a_dm_states_facts_by_hand(table: Table) -> None:
-    [fact] = (await table.desk.add("the smith", "occupation", value="smith")).facts
+    [fact] = (await table.desk.add(table.desk.claim("the smith", "occupation", value="smith"))).facts
     assert fact.claim == job(GRIMJAW, "smith")
     assert (fact.status, fact.provenance.dm_confirmed, fact.provenance.origin) == ("accepted", True, "dm")
-    [fact] = (await table.desk.add("Grimjaw", "fears", object="Eldrinax", known_by=["Mirelle"])).facts
+    [fact] = (await table.desk.add(table.desk.claim("Grimjaw", "fears", object="Eldrinax"), known_by=["Mirelle"])).facts
     assert fact.claim == Claim.relation(GRIMJAW, "fears", ELDRINAX)
     assert (fact.visibility.scope, [k.npc for k in fact.visibility.knowers]) == ("secret", [INNKEEPER])
-    [fact] = (await table.desk.add("Grimjaw", "note", value="x", is_hidden=True)).facts
+    [fact] = (await table.desk.add(table.desk.claim("Grimjaw", "note", value="x"), is_hidden=True)).facts
     assert fact.visibility == Visibility("hidden")
-    [fact] = (await table.desk.add("Grimjaw", "debt", value=5, known_by=["Grimjaw"], is_hidden=True)).facts
+    [fact] = (
+        await table.desk.add(table.desk.claim("Grimjaw", "debt", value=5), known_by=["Grimjaw"], is_hidden=True)
+    ).facts
     assert fact.visibility.scope == "hidden" and [knower.npc for knower in fact.visibility.knowers] == [SMITH]
 
 
 async def test_new_location_ends_the_old_one(table: Table) -> None:
     heard = table.hears(Claim.relation(GRIMJAW, "LOCATED_AT", FORGE))
-    decision = await table.desk.add("Grimjaw", "LOCATED_AT", object="Market Square")
+    decision = await table.desk.add(table.desk.claim("Grimjaw", "LOCATED_AT", object="Market Square"))
     assert [fact.status for fact in decision.facts] == ["accepted"]
     assert [(each.fact.id, each.ended_as) for each in decision.ended] == [(heard, "superseded")]
 
@@ -250,13 +253,13 @@ async def test_a_dm_may_say_what_he_refused_before(table: Table) -> None:
     await table.desk.reject([fact])
     table.hears(job(GRIMJAW, "smith"))
     assert table.fact(fact).status == "pending"
-    [said] = (await table.desk.add("Grimjaw", "occupation", value="smith")).facts
+    [said] = (await table.desk.add(table.desk.claim("Grimjaw", "occupation", value="smith"))).facts
     assert said.status == "accepted"
 
 
 async def test_stated_fact_overwrites_nothing_silently(table: Table) -> None:
     heard = table.hears(job(GRIMJAW, "smith"))
-    [fact] = (await table.desk.add("Grimjaw", "occupation", value="baker")).facts
+    [fact] = (await table.desk.add(table.desk.claim("Grimjaw", "occupation", value="baker"))).facts
     assert (fact.status, fact.disputes) == ("conflict", (heard,))
 
 
@@ -270,11 +273,12 @@ async def test_stated_fact_overwrites_nothing_silently(table: Table) -> None:
     ],
 )
 async def test_a_fact_that_makes_no_sense_is_not_stated(
-    table: Table, subject: str, predicate: str, said: dict[str, object], told: str
+    table: Table, subject: str, predicate: str, said: dict[str, Any], told: str
 ) -> None:
     before = len(table.world.log)
     with pytest.raises(InvalidInput, match=re.escape(told)):
-        await table.desk.add(subject, predicate, **said)  # type: ignore[arg-type]
+        claim = table.desk.claim(subject, predicate, value=said.get("value"))
+        await table.desk.add(claim, known_by=said.get("known_by", ()))
     assert len(table.world.log) == before
 
 
@@ -294,14 +298,14 @@ async def test_every_decision_is_an_event_of_the_dm(table: Table) -> None:
     ],
 )
 async def test_fact_is_as_hidden_as_its_entity_in_words(table: Table, scope: Visibility, told: str) -> None:
-    [fact] = (await table.desk.add("Eldrinax", "occupation", value="wizard")).facts
+    [fact] = (await table.desk.add(table.desk.claim("Eldrinax", "occupation", value="wizard"))).facts
     await table.world.commit(CAMPAIGN, [EntityScoped(ELDRINAX, scope)], Cause("dm", 1))
     assert known_to_in_words(fact, table.world.resolver()) == told
     assert table.desk.state_in_words(fact).endswith(told)
 
 
 async def test_public_fact_of_a_hidden_entity_names_what_to_reveal(table: Table) -> None:
-    [fact] = (await table.desk.add("Eldrinax", "occupation", value="wizard")).facts
+    [fact] = (await table.desk.add(table.desk.claim("Eldrinax", "occupation", value="wizard"))).facts
     await table.world.commit(CAMPAIGN, [EntityScoped(ELDRINAX, HIDDEN)], Cause("dm", 1))
     with pytest.raises(InvalidInput, match="is hidden with Eldrinax: there is nothing to reveal"):
         await table.desk.reveal(fact.id)
