@@ -30,9 +30,9 @@ from glyphoxa.web.events import Json, memory_json, scene_json, whole_scene_json
 from glyphoxa.web.hub import CloseReason, Hub, PageOutbox, PageReader
 from glyphoxa.web.ice import with_credentials
 from glyphoxa.web.own_lines import OwnLinesOfTable, RememberBody, SeatBody
-from glyphoxa.web.page_socket import MAX_TEXT_LENGTH, PageSocket, Pulse, Rationed, SeatLimits
+from glyphoxa.web.page_socket import MAX_TEXT_LENGTH, PageSocket, Rationed, SeatLimits
 from glyphoxa.web.requests import Guard, address_of, content_of, error_answer, on_error, problem_of
-from glyphoxa.web.seats import Deadlines, SeatClaim, Seats, TakenSeat
+from glyphoxa.web.seats import DEADLINES, Deadlines, SeatClaim, Seats, TakenSeat
 
 STATIC = Path(__file__).parent / "static"
 
@@ -78,25 +78,22 @@ class JoinBody(BaseModel):
     token: str = Field(min_length=1, max_length=500)
 
 
-def create_app(  # noqa: PLR0913 - independent parts of a served table
+def create_app(
     table: Table,
     *,
     connect: ConnectPeer,
     entrance: Entrance | None = None,
-    deadlines: Deadlines | None = None,
-    pulse: Pulse | None = None,
+    deadlines: Deadlines = DEADLINES,
     remembered: OwnLinesOfTable | None = None,
 ) -> FastAPI:
     """
     Args:
         connect: Answers WebRTC offers for this table.
         entrance: None admits everybody on this machine.
-        deadlines: For operations on a seat.
-        pulse: How a page and the server notice a lost connection.
         remembered: Players' earlier utterances; None without long-term memory.
     """
     entrance = entrance or Entrance()
-    web = _Web(table, connect, entrance, deadlines, pulse or Pulse(), remembered)
+    web = _Web(table, connect, entrance, deadlines, remembered)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -130,8 +127,7 @@ class _Web:
     _table: Table
     _connect: ConnectPeer
     _entrance: Entrance
-    _deadlines: Deadlines | None
-    _pulse: Pulse
+    _deadlines: Deadlines
     _remembered: OwnLinesOfTable | None
     _is_watching: bool = False
 
@@ -342,7 +338,7 @@ class _Web:
             on_move=lambda grants, scene: self._record(
                 AuditKind.MOVED, who=_who(grants), what=f"to {scene}", address=address_of(socket)
             ),
-            pulse=self._pulse,
+            pulse=self._deadlines.pulse,
         ).serve()
 
     async def _sit(self, socket: WebSocket, player: PlayerId, grants: Grants, outbox: PageOutbox) -> TakenSeat:
@@ -350,7 +346,7 @@ class _Web:
         claim = _claim(socket, is_owner=Grant(Role.PLAYER, player) in grants.held)
         sitting = asyncio.create_task(self._seats.sit(player, claim, outbox=outbox))
         try:
-            while not (await asyncio.wait({sitting}, timeout=self._pulse.every_ms / 1_000))[0]:
+            while not (await asyncio.wait({sitting}, timeout=self._deadlines.pulse.every_ms / 1_000))[0]:
                 await socket.send_json({"type": "beat"})
         except BaseException:  # also if the player is gone: the seat is taken, or will be
             for place in await end_tasks(sitting):
@@ -365,7 +361,7 @@ class _Web:
             "type": "welcome",
             "player": {"id": player.id, "name": player.name} if player is not None else None,
             "ticket": place.ticket if place is not None else "",
-            "lost_after_ms": self._pulse.page_waits_ms,
+            "lost_after_ms": self._deadlines.pulse.page_waits_ms,
             "ice_servers": [server.as_json() for server in self._ice_for(player.id)] if player is not None else [],
             "consent": self._consent_json(grants, player.id, language=language) if player is not None else None,
             "table": self._described(grants),

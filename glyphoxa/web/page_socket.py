@@ -25,7 +25,7 @@ from glyphoxa.web.access.roles import Action, Forbidden, Grants, Refusal
 from glyphoxa.web.events import Json
 from glyphoxa.web.hub import CloseReason, PageOutbox
 from glyphoxa.web.requests import Values, first_problem, problem_of
-from glyphoxa.web.seats import NotNow, TakenSeat
+from glyphoxa.web.seats import NotNow, Pulse, TakenSeat
 
 MAX_TEXT_LENGTH = 600
 SHORTEST_LINE = 200
@@ -81,21 +81,6 @@ class SeatLimits:
         """Count a request. Raises: Rationed: There are too many."""
         if wait_ms := self.requests.take(at_ms=loop_ms()):
             raise Rationed(what, wait_ms=wait_ms)
-
-
-@dataclass(frozen=True, slots=True)
-class Pulse:
-    """The beats of a websocket.
-
-    Attributes:
-        every_ms: The server sends a beat at this interval.
-        page_waits_ms: A page that receives nothing for this long reconnects.
-        server_waits_ms: A page that answers beats, and then sends nothing for this long, is disconnected.
-    """
-
-    every_ms: int = 2_000
-    page_waits_ms: int = 8_000
-    server_waits_ms: int = 20_000
 
 
 @dataclass(slots=True, eq=False)

@@ -21,6 +21,7 @@ import secrets
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Final
 
 from loguru import logger
 
@@ -77,10 +78,26 @@ class SeatClaim:
 
 
 @dataclass(frozen=True, slots=True)
+class Pulse:
+    """The beats of a websocket.
+
+    Attributes:
+        every_ms: The server sends a beat at this interval.
+        page_waits_ms: A page that receives nothing for this long reconnects.
+        server_waits_ms: A page that answers beats, and then sends nothing for this long, is disconnected.
+    """
+
+    every_ms: int = 2_000
+    page_waits_ms: int = 8_000
+    server_waits_ms: int = 20_000
+
+
+@dataclass(frozen=True, slots=True)
 class Deadlines:
     """Time limits of the operations on a seat, in milliseconds.
 
     Attributes:
+        pulse: How a page and the server notice a lost connection.
         slow_ms: `/healthz` reports operations slower than this.
     """
 
@@ -89,6 +106,10 @@ class Deadlines:
     answer_ms: int = 30_000
     hang_up_ms: int = 10_000
     slow_ms: int = 3_000
+    pulse: Pulse = Pulse()
+
+
+DEADLINES: Final = Deadlines()
 
 
 @dataclass(eq=False, slots=True)
@@ -129,12 +150,12 @@ class Seats:
     """
 
     def __init__(
-        self, table: Table, connect: ConnectPeer, *, on_change: Callable[[], None], deadlines: Deadlines | None = None
+        self, table: Table, connect: ConnectPeer, *, on_change: Callable[[], None], deadlines: Deadlines = DEADLINES
     ) -> None:
         self._table = table
         self._connect = connect
         self._on_change = on_change
-        self._deadlines = deadlines or Deadlines()
+        self._deadlines = deadlines
         self._places: dict[PlayerId, TakenSeat] = {}
         self._locks = {player.id: _SeatLock() for player in table.campaign.players}
         self._background: set[asyncio.Task[object]] = set()

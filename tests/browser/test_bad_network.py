@@ -13,7 +13,7 @@ import pytest_asyncio
 from playwright.async_api import Browser, Page, Route, expect
 from websockets.asyncio.client import connect
 
-from glyphoxa.web.page_socket import Pulse
+from glyphoxa.web.seats import Pulse
 from tests.support.browser import a_page
 from tests.support.patience import DEADLINE_MS, until
 from tests.support.web_client import next_of

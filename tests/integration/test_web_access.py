@@ -20,7 +20,7 @@ from glyphoxa.domain.ids import EntityId, NpcId, SceneId
 from glyphoxa.web.access.links import Entrance, Links
 from glyphoxa.web.access.records import AuditKind
 from glyphoxa.web.access.roles import Grant, Role
-from glyphoxa.web.page_socket import Pulse
+from glyphoxa.web.seats import Pulse
 from tests.support.patience import DEADLINE_MS, until
 from tests.support.web_client import Browser, next_of
 from tests.support.web_door import Door, Visitor, a_door

@@ -10,7 +10,8 @@ import pytest
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
 
-from glyphoxa.web.page_socket import MAX_TEXT_LENGTH, Pulse
+from glyphoxa.web.page_socket import MAX_TEXT_LENGTH
+from glyphoxa.web.seats import Pulse
 from tests.support.patience import DEADLINE_MS, DEADLINE_S
 from tests.support.web_client import a_site, next_of
 from tests.support.web_table import TAMSIN, TwinTable

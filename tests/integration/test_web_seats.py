@@ -14,8 +14,7 @@ from glyphoxa.domain.campaign import Player
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.npc.peers import Offer
 from glyphoxa.npc.table import Seat
-from glyphoxa.web.page_socket import Pulse
-from glyphoxa.web.seats import Deadlines
+from glyphoxa.web.seats import Deadlines, Pulse
 from glyphoxa_pipelines.webrtc import WebRtcPeers
 from tests.support.patience import DEADLINE_MS, DEADLINE_S, until
 from tests.support.web_client import Browser, Site, a_site, next_of

@@ -58,8 +58,7 @@ from glyphoxa.web.app import create_app
 from glyphoxa.web.desk.frame import DeskFrame, ServedTable, add_pages
 from glyphoxa.web.desk.live import add_desk
 from glyphoxa.web.own_lines import OwnLinesOfTable
-from glyphoxa.web.page_socket import Pulse
-from glyphoxa.web.seats import Deadlines
+from glyphoxa.web.seats import DEADLINES, Deadlines, Pulse
 from glyphoxa.web.serving import Server, bind, url_of
 from glyphoxa_pipelines.webrtc import build
 from tests.support.builders import a_partial
@@ -326,7 +325,7 @@ async def served(
     *,
     port: int = 0,
     peers: Peers | None = None,
-    deadlines: Deadlines | None = None,
+    deadlines: Deadlines = DEADLINES,
     pulse: Pulse = PATIENT,
     entrance: Entrance | None = None,
     tls: Tls | None = None,
@@ -347,8 +346,7 @@ async def served(
         table,
         connect=peers.connect,
         entrance=entrance,
-        deadlines=deadlines,
-        pulse=pulse,
+        deadlines=replace(deadlines, pulse=pulse),
         remembered=remembered,
     )
     frame = DeskFrame(table, desk, entrance or Entrance())
