@@ -27,7 +27,6 @@ from glyphoxa_pipelines.host import RunningGraph, host_of
 from glyphoxa_processors.corrector import PhoneticCorrector
 from glyphoxa_processors.end_of_turn import EndOfTurn
 from glyphoxa_processors.frames import KeytermsFrame
-from glyphoxa_processors.hot_context import KeywordPrefetcher
 
 # Combines a burst of changes into one call.
 
@@ -172,7 +171,6 @@ class PipelineEar:
             PauseFinder(detector, clock=spec.now_ms),
             stt,
             PhoneticCorrector(spec.correct, clock=spec.now_ms),
-            KeywordPrefetcher(self._player, spec.on_partial),
             EndOfTurn(endpointing, spec.listener, clock=spec.now_ms, hears_onset=lambda: detector.hears_onset),
         ]
 
