@@ -37,6 +37,7 @@ from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId
 from glyphoxa.language.vocabulary import vocabulary_of
 from glyphoxa.language.words import words
+from glyphoxa.recall.vectors import Embedder
 
 Gold = Mapping[str, Any]
 _BEFORE: Final = 8
@@ -290,7 +291,7 @@ async def measured(
         name = str(scene["campaign"])
         if name not in campaigns:
             campaign = read_campaign(directory / f"{name}.yaml").campaign
-            campaigns[name] = campaign, known_of(campaign), readers.extractor(campaign)
+            campaigns[name] = campaign, known_of(campaign), readers.readers(campaign)[0]
         campaign, known, extractor = campaigns[name]
         plays = players_of(campaign, str(scene.get("session", "")))
         talk = scene_of(scene, talk_of.get(CampaignId(name), []), campaign.language, plays)
@@ -305,8 +306,9 @@ async def measured(
 class Gated(TalkReaders):
     """Readers that learn only from the lines that the judge lets through."""
 
-    def extractor(self, campaign: Campaign) -> Extractor:
-        return _GatedExtractor(*self.readers(campaign))
+    def readers(self, campaign: Campaign, embedder: Embedder | None = None) -> tuple[Extractor, TurnJudge]:
+        extractor, judge = super().readers(campaign, embedder)
+        return _GatedExtractor(extractor, judge), judge
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,6 @@ from benchmarks.foundry_worlds import FOR_ALL, FOR_GM, STORES
 from benchmarks.runner import command, percent, positive, rss_mb, run, tell, write_rows
 from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres
 from glyphoxa.adapters.postgres.store import open_store
-from glyphoxa.app.background import imports_of
 from glyphoxa.dm.imported import EVERYTHING, ImportKind, SourceDocument, SourceWorld
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId
@@ -120,7 +119,7 @@ async def _reviewed(world: SourceWorld, directory: Path, read_s: float) -> dict[
         await store.database.open()
         async with store.database.use(_CAMPAIGN) as connection:
             await connection.execute("INSERT INTO campaigns (id, name, language) VALUES ($1, $1, 'en')", _CAMPAIGN)
-        desk = imports_of(store, _CAMPAIGN)
+        desk = store.imports(_CAMPAIGN)
         began = perf_counter()
         await desk.take_in(world)
         n_waiting, _page = await desk.waiting()

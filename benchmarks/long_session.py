@@ -264,7 +264,7 @@ async def measure(options: argparse.Namespace, directory: Path) -> dict[str, Any
             if not is_one:
                 async with AsyncExitStack() as stack:
                     readers = await open_talk_readers(at.settings, stack)
-                    await chronicle_worker(at.store, at.campaign.id, readers=readers).read_new(at.campaign.id)
+                    await chronicle_worker(at.store, readers=readers).read_new(at.campaign.id)
                 await at.store.chunks.fill_missing(at.campaign.id)
                 await _between(at, number, play, shown)
                 past = {npc.name: await _past(at, npc, shown, session) for npc in play.campaign.npcs}

@@ -16,7 +16,6 @@ from glyphoxa.actors.rate_limit import RateLimit
 from glyphoxa.adapters.postgres.chronicle_log import PostgresChronicleLog
 from glyphoxa.adapters.postgres.server.listen import NAMES, SAID
 from glyphoxa.adapters.postgres.store import Store
-from glyphoxa.adapters.postgres.world.imports import PostgresImports
 from glyphoxa.adapters.postgres.world.learned_names import PostgresLearnedNames
 from glyphoxa.app.models import load_llama
 from glyphoxa.chat.asker import ModelAsker, QuestionLimits
@@ -175,9 +174,6 @@ class TalkReaders:
     check_every: int = CHECK_EVERY
     every: int | None = None
     give_way: Callable[[], Awaitable[None]] | None = None
-
-    def extractor(self, campaign: Campaign) -> Extractor:
-        return self.readers(campaign)[0]
 
     def readers(self, campaign: Campaign, embedder: Embedder | None = None) -> tuple[Extractor, TurnJudge]:
         """Return the extractor and the judge of a campaign, which share the index of its names.
@@ -398,33 +394,19 @@ async def timeline_writer(store: Store, campaign: CampaignId, readers: TalkReade
     return TimelineWriter(stored, log, store.episodes, day, dated, readers.summariser(stored), curator)
 
 
-def imports_of(store: Store, campaign: CampaignId) -> PostgresImports:
-    """Create the import desk of a campaign."""
-    return PostgresImports(store.database, store.campaigns, campaign)
-
-
 def chronicle_worker(
-    store: Store,
-    campaign: CampaignId | None = None,
-    *,
-    readers: TalkReaders = RULES,
-    log: PostgresChronicleLog | None = None,
-    only: Collection[CampaignId] | None = None,
+    store: Store, *, readers: TalkReaders = RULES, only: Collection[CampaignId] | None = None
 ) -> ChronicleWorker:
     """Create a chronicle worker.
 
     Args:
-        campaign: The campaign to read; None: all.
-        log: Log of this worker only; None creates one.
-        only: The campaigns to read, which may change while it works.
+        only: The campaigns to read, which may change while it works; None: all.
     """
-    log = log or chronicle_log(store, readers)
+    log = chronicle_log(store, readers)
     kept: dict[CampaignId, tuple[object, Chronicler]] = {}
 
     async def campaigns() -> Sequence[CampaignId]:
-        if only is not None:
-            return tuple(only)
-        return await store.campaigns.ids() if campaign is None else [campaign]
+        return await store.campaigns.ids() if only is None else tuple(only)
 
     async def chronicler(of: CampaignId) -> Chronicler:
         # It holds the campaign's names in memory, until the DM changes the campaign.
@@ -441,7 +423,7 @@ def chronicle_worker(
         log,
         campaigns=campaigns,
         chronicler=chronicler,
-        said=lambda: store.listener.follow(SAID, campaign, every_ms=LOOK_AGAIN_MS),
+        said=lambda: store.listener.follow(SAID, None, every_ms=LOOK_AGAIN_MS),
         now_ms=now_ms,
         gather_ms=readers.gather_ms,
         every=readers.every,

@@ -18,7 +18,7 @@ from glyphoxa.adapters.postgres.transcript.log import PostgresTurns
 from glyphoxa.adapters.postgres.world.imports import PostgresImports
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection, SeenEntity
 from glyphoxa.adapters.postgres.world.learned_names import PostgresLearnedNames
-from glyphoxa.app.background import imports_of, timeline_writer
+from glyphoxa.app.background import timeline_writer
 from glyphoxa.app.campaign_editor import CampaignEditor
 from glyphoxa.app.memory import SAID_BEFORE
 from glyphoxa.app.recaps import ROWS_A_LINE, ROWS_A_NAME, SessionRecaps
@@ -401,7 +401,7 @@ async def desk_of(store: Store, settings: Settings, campaign: CampaignId) -> Des
         SessionDesk(campaign, world, inspection, store.talk_search, tell, now_ms),
         TurnDesk(campaign, PostgresTurns(store.database), inspection, resolver),
         await store.times.times(campaign),
-        imports_of(store, campaign),
+        store.imports(campaign),
     )
 
 
@@ -427,7 +427,7 @@ class DeskSource:
 
     def imports(self) -> PostgresImports:
         """Return the imports, without the cost of opening the whole desk."""
-        return imports_of(self.store, self.campaign)
+        return self.store.imports(self.campaign)
 
     async def names(self) -> NamesDesk:
         """Open the names in the current state. Raises: Unavailable: The database is away."""

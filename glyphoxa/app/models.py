@@ -6,16 +6,14 @@ import asyncio
 import os
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 from loguru import logger
 from numpy import float32
 from numpy.typing import NDArray
 
 from glyphoxa.actors.deadline import answered_within
-from glyphoxa.adapters.local.loading import Wanted
 from glyphoxa.adapters.weights.download import ShownProgress
 from glyphoxa.adapters.weights.store import ModelFile, WeightStore
 from glyphoxa.chat.models import is_a_path
@@ -31,7 +29,6 @@ from glyphoxa.providers.building import (
     build,
     find,
     maker_of,
-    not_installed,
     runs_here,
     weights_of,
 )
@@ -133,31 +130,70 @@ async def load_local_models(
         for name in {one.name for one in settings.chain(section)}:
             if name != NONE and not runs_here(section, name):
                 await asyncio.to_thread(maker_of, find(section, name), section=section)
-    wanted = {"slots": slots, "language": language}
-    made = {section: await _made(section, settings, stack, **wanted) for section in _local_sections(settings)}
-    return LocalModels(whisper=made.get(STT), llama=made.get(LLM), hibari=made.get(TTS), minilm=made.get(EMBEDDINGS))
+    here = _local_sections(settings)
+    return LocalModels(
+        llama=await load_llama(settings, stack, slots=slots) if LLM in here else None,
+        whisper=await load_whisper(settings, language) if STT in here else None,
+        hibari=await load_hibari(settings) if TTS in here else None,
+        minilm=await load_minilm(settings) if EMBEDDINGS in here else None,
+    )
 
 
-async def load_llama(settings: Settings, stack: AsyncExitStack, *, context_tokens: int | None = None) -> LlamaServer:
+async def load_llama(
+    settings: Settings, stack: AsyncExitStack, *, slots: int = 1, context_tokens: int | None = None
+) -> LlamaServer:
     """Load the configured local language model without downloading. `stack` closes it.
 
     Args:
-        context_tokens: For prompt and reply; None: as configured.
+        slots: Slots of its prompt cache.
+        context_tokens: For prompt and reply, per slot; None: as configured.
 
     Raises:
         InvalidInput: The extra `local` is not installed.
         NotFound: Its weights are missing.
         Corrupt: Its weights are damaged.
     """
-    tokens = context_tokens or _context_tokens(settings)
-    llama: LlamaServer = await _made(LLM, settings, stack, context_tokens=tokens)
-    return llama
+    file = await _weights(settings, LLM)
+    from glyphoxa.adapters.local.llama import LlamaServer
+
+    server = LlamaServer(
+        model_path=file.path,
+        slots=slots,
+        ctx_per_slot=context_tokens or _context_tokens(settings),
+        prompts_dir=settings.data_directory / "prompts",
+        model_id=file.sha256,
+    )
+    return await stack.enter_async_context(server)
 
 
-async def load_minilm(settings: Settings, stack: AsyncExitStack) -> MiniLm:
-    """Load the local embeddings model. See `load_llama`."""
-    minilm: MiniLm = await _made(EMBEDDINGS, settings, stack)
-    return minilm
+async def load_whisper(settings: Settings, language: str) -> Whisper:
+    """Load and warm up the local recogniser for a language. Raises as `load_llama`."""
+    file = await _weights(settings, STT)
+    from glyphoxa.adapters.local.whisper import Whisper
+
+    model = await asyncio.to_thread(Whisper, file.path, language=language)
+    await asyncio.to_thread(model.warm_up)
+    return model
+
+
+async def load_hibari(settings: Settings) -> Hibari:
+    """Load and warm up the local voice. Raises InvalidInput as `load_llama`."""
+    need_packages(settings, TTS)
+    from glyphoxa.adapters.local.hibari_voice import HibariVoice, load_engine
+
+    engine = await asyncio.to_thread(load_engine)
+    await asyncio.to_thread(HibariVoice(engine).warm_up)
+    return engine
+
+
+async def load_minilm(settings: Settings) -> MiniLm:
+    """Load and warm up the local embeddings model. Raises as `load_llama`."""
+    file = await _weights(settings, EMBEDDINGS)
+    from glyphoxa.adapters.local.minilm import MiniLm
+
+    model = await asyncio.to_thread(MiniLm, file.path)
+    await asyncio.to_thread(model.embed, ["warm up"])
+    return model
 
 
 def _context_tokens(settings: Settings) -> int:
@@ -166,22 +202,10 @@ def _context_tokens(settings: Settings) -> int:
     return next(with_it, settings).context_tokens
 
 
-async def _made(section: str, settings: Settings, stack: AsyncExitStack, **changes: Any) -> Any:
-    """Load the local model of a section. `changes` are fields of `Wanted`."""
-    choice = _local_choice(section, settings)
-    row = find(section, choice.name)
-    names = weights_of(section, choice)
-    file = await asyncio.to_thread(weights_for(settings).find, *names) if names else ModelFile(Path(), "")
-    wanted = Wanted(
-        weights=file.path,
-        model_id=file.sha256,
-        context_tokens=_context_tokens(settings),
-        prompts_dir=settings.data_directory / "prompts",
-    )
-    try:
-        return await maker_of(row, section=section)(replace(wanted, **changes), stack)
-    except ModuleNotFoundError as error:
-        raise not_installed(row, section, error) from error
+async def _weights(settings: Settings, section: str) -> ModelFile:
+    """Find the weights of the local model of a section, once its packages are there."""
+    need_packages(settings, section)
+    return await asyncio.to_thread(weights_for(settings).find, *weights_of(section, _local_choice(section, settings)))
 
 
 # The embeddings model, local or remote, of a table or a single command.
@@ -224,8 +248,7 @@ async def load_embedder(settings: Settings, *, environ: Mapping[str, str] = os.e
     _require(settings)
     if not _row(settings).runs_here:
         return await _remote_embedder(settings, environ)
-    async with AsyncExitStack() as stack:
-        return embedder_of(await load_minilm(settings, stack))
+    return embedder_of(await load_minilm(settings))
 
 
 async def fetch_embedder(settings: Settings) -> Embedder:

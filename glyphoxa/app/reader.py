@@ -29,10 +29,10 @@ from glyphoxa.actors.quiet_gate import QuietGate
 from glyphoxa.actors.supervisor import Supervisor, follow
 from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.adapters.postgres.server.listen import SAID
-from glyphoxa.adapters.postgres.store import Store
+from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.app.background import chronicle_worker, talk_readers_at_table
-from glyphoxa.app.memory import open_store_for
-from glyphoxa.app.models import LocalModels, load_minilm
+from glyphoxa.app.memory import database_of
+from glyphoxa.app.models import load_embedder
 from glyphoxa.chronicle.chronicler import LOOK_AGAIN_MS
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.errors import GlyphoxaError
@@ -41,7 +41,7 @@ from glyphoxa.domain.heard import SpeechStarted
 from glyphoxa.domain.ids import CampaignId, SessionId
 from glyphoxa.npc.table import Table
 from glyphoxa.observability import log
-from glyphoxa.providers.building import EMBEDDINGS, NONE, runs_here
+from glyphoxa.providers.building import NONE
 
 BATCH: Final = 32
 """Utterances embedded in one step."""
@@ -89,12 +89,12 @@ class BackgroundReader:
             while True:
                 await stirred.wait()
                 stirred.clear()
-                self._set_busy(table.session)
+                self._set(table.session, is_busy=True)
                 await table.wait_until_quiet()
-                self._set_quiet(table.session)
+                self._set(table.session, is_busy=False)
         finally:
             unsubscribe()
-            self._set_quiet(table.session)
+            self._set(table.session, is_busy=False)
 
     async def run(self) -> None:
         """Keep the process running from the first table on. An actor."""
@@ -158,16 +158,12 @@ class BackgroundReader:
         if process is not None and process.returncode is None and process.stdin is not None:
             process.stdin.write(f"{line}\n".encode())
 
-    def _set_busy(self, session: SessionId) -> None:
-        if not self._busy:
-            self._order("busy")
-        self._busy.add(session)
-
-    def _set_quiet(self, session: SessionId) -> None:
-        was_busy = bool(self._busy)
-        self._busy.discard(session)
-        if was_busy and not self._busy:
-            self._order("quiet")
+    def _set(self, session: SessionId, *, is_busy: bool) -> None:
+        """Note a busy or quiet table. The process is told when the first one is busy, and when all are quiet."""
+        was_any_busy = bool(self._busy)
+        (self._busy.add if is_busy else self._busy.discard)(session)
+        if was_any_busy != bool(self._busy):
+            self._order("busy" if is_busy else "quiet")
 
 
 def open_reader(settings: Settings, store: Store | None, stack: ClosingStack) -> BackgroundReader | None:
@@ -215,8 +211,13 @@ async def _read() -> None:
     log.set_up(level="WARNING", form=settings.logging.form)
     gate, campaigns = QuietGate(), dict[CampaignId, None]()
     async with AsyncExitStack() as stack:
-        store = await open_store_for(settings, await _models(settings, stack), stack)
-        assert store is not None  # noqa: S101 - otherwise no process is started
+        embedder = await load_embedder(settings) if _embeds(settings) else None
+        if embedder is not None:
+            stack.push_async_callback(embedder.aclose)
+        opening = open_store(
+            database_of(settings, embedder), embedder=embedder, auto_accept=settings.memory.auto_accept
+        )
+        store = await stack.enter_async_context(opening)
         readers = replace(talk_readers_at_table(settings, stack), give_way=gate.give_way)
         worker = chronicle_worker(store, readers=readers, only=campaigns)
         sys.stdout.buffer.write(_READY)
@@ -236,12 +237,6 @@ async def _read() -> None:
                 async with asyncio.timeout(FINISH_MS / 1_000):
                     for campaign in campaigns:
                         await worker.read_new(campaign)
-
-
-async def _models(settings: Settings, stack: AsyncExitStack) -> LocalModels:
-    if not (_embeds(settings) and runs_here(EMBEDDINGS, settings.providers.embeddings.name)):
-        return LocalModels()
-    return LocalModels(minilm=await load_minilm(settings, stack))
 
 
 async def _obey(orders: asyncio.StreamReader, campaigns: dict[CampaignId, None], gate: QuietGate) -> None:

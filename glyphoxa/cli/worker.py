@@ -56,7 +56,8 @@ async def _run(options: argparse.Namespace) -> int:
         campaign = None if options.campaign is None else await stored_campaign(store, options.campaign)
         print("reading what is said; Ctrl-C ends it", flush=True)
         async with erasing_daily(store, settings, campaign):
-            await chronicle_worker(store, campaign, readers=readers).run()
+            only = None if campaign is None else [campaign]
+            await chronicle_worker(store, readers=readers, only=only).run()
     return 0
 
 

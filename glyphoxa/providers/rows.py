@@ -27,7 +27,7 @@ class Provider:
 
     Attributes:
         maker: `module:function`. It takes a `Connection` and the keyword arguments of its kind: see
-            `glyphoxa.providers.building`. For a local provider see `glyphoxa.adapters.local.loading`.
+            `glyphoxa.providers.building`. Empty for a model of a table that runs here: see `glyphoxa.app.models`.
         extra: The extra of this package that provides its modules.
         modules: Importable names that must be installed.
         key_env: Environment variable with its key; empty when it needs none.
@@ -66,21 +66,20 @@ def _languages() -> dict[str, dict[str, str]]:
     return tomllib.loads(resources.files(__package__).joinpath("languages.toml").read_text("utf-8"))
 
 
-_LOADING: Final = "glyphoxa.adapters.local.loading"
 _PROCESSORS: Final = "glyphoxa_processors"
 _HOSTED: Final = "glyphoxa.adapters.openai_models"
 _CHAT: Final = "glyphoxa.chat.client"
 _ADDRESS_AND_MODEL: Final = ("base_url", "model")
 _WHISPERS: Final = ("whisper-tiny.en", "whisper-base")
 
-_llama = partial(Provider, "llm", maker=f"{_LOADING}:llama", extra=LOCAL, modules=("xllamacpp",), profile=SMALL)
+_llama = partial(Provider, "llm", maker="", extra=LOCAL, modules=("xllamacpp",), profile=SMALL)
 from_openai = partial(Provider, extra="openai", modules=("openai",), key_env="OPENAI_API_KEY")
 _like_openai = partial(Provider, extra="openai", modules=("openai",))
 _google = partial(Provider, extra="google", modules=("google.genai",), key_env="GOOGLE_API_KEY")
 over_sockets = partial(Provider, extra="voice", modules=("pipecat", "websockets"))
 
 ROWS: Final = (
-    Provider("stt", "whisper", f"{_LOADING}:whisper", LOCAL, ("ctranslate2", "tokenizers"), weights=_WHISPERS),
+    Provider("stt", "whisper", "", LOCAL, ("ctranslate2", "tokenizers"), weights=_WHISPERS),
     _llama("qwen-1.5b", weights=("qwen2.5-coder-1.5b-instruct-q4_k_m",)),
     _llama("qwen-0.5b", weights=("qwen2.5-coder-0.5b-instruct-q4_k_m",)),
     _llama("local", needs=("model",)),
@@ -88,11 +87,11 @@ ROWS: Final = (
     _like_openai("llm", "openai-compatible", f"{_PROCESSORS}.llm:openai", needs=_ADDRESS_AND_MODEL),
     _like_openai("llm", "ollama", f"{_PROCESSORS}.llm:ollama", model="llama3.2"),
     _google("llm", "google", f"{_PROCESSORS}.google_llm:google", model="gemini-3.6-flash", profile=LARGE),
-    Provider("tts", "hibari", f"{_LOADING}:hibari", LOCAL, ("hibari",)),
+    Provider("tts", "hibari", "", LOCAL, ("hibari",)),
     Provider(
         "embeddings",
         "minilm",
-        f"{_LOADING}:minilm",
+        "",
         LOCAL,
         ("onnxruntime", "tokenizers"),
         weights=("minilm-l6-v2-int8",),

@@ -1,6 +1,6 @@
 """Builds ears and mouths with the configured services.
 
-The functions are the entry points of the group `glyphoxa.pipelines`. Your own pipeline takes the same `MouthSpec`: see
+The functions are entry points of the group `glyphoxa.pipelines`. Your own pipeline takes the same `MouthSpec`: see
 `docs/building.md`.
 """
 
@@ -18,14 +18,9 @@ from glyphoxa.npc.table import Ear
 from glyphoxa.providers.building import STT, build
 from glyphoxa_pipelines.cascaded import GraphMouth, llm_of, stages
 from glyphoxa_pipelines.ear import PipelineEar
-from glyphoxa_pipelines.host import PipelineHost, host_of
+from glyphoxa_pipelines.host import host_of
 from glyphoxa_processors.recogniser import Recogniser
 from glyphoxa_processors.whisper_stt import WhisperSTT
-
-
-def open_host() -> PipelineHost:
-    """Create the host. Entry point `host`."""
-    return PipelineHost()
 
 
 async def open_ear(spec: EarSpec) -> Ear:

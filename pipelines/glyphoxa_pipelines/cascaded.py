@@ -71,15 +71,15 @@ class CharacterRules:
     """The `ReplyRules` of an NPC.
 
     Args:
-        repairs: Whether the mistakes of small models are repaired. None: if the settings' language model needs it.
+        is_session: The words come from a speech-to-speech session and not from the settings' language model.
     """
 
-    def __init__(self, spec: MouthSpec, *, repairs: bool | None = None) -> None:
+    def __init__(self, spec: MouthSpec, *, is_session: bool = False) -> None:
         npc, campaign, tools = spec.npc, spec.campaign, spec.tools
         self.npc_name = npc.name
-        self._repairs = spec.settings.profile.needs_repairs if repairs is None else repairs
+        self._repairs = spec.settings.profile.needs_repairs and not is_session
         # A model that runs here marks the end of a reply: see `spoken_extras`.
-        self._marks_end = _llama(spec) is not None
+        self._marks_end = _llama(spec) is not None and not is_session
         self._tools = tools
         self._rejects = topics_of(campaign).rejects
         guards = spec.settings.context.guard_secrets

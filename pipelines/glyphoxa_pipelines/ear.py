@@ -28,32 +28,6 @@ from glyphoxa_processors.corrector import PhoneticCorrector
 from glyphoxa_processors.end_of_turn import EndOfTurn
 from glyphoxa_processors.frames import KeytermsFrame
 
-# Combines a burst of changes into one call.
-
-
-class CoalescedCall:
-    """Calls `act` once, `after_ms` after the first of any number of changes. Continuous changes do not delay it."""
-
-    def __init__(self, act: Callable[[], None], *, after_ms: int) -> None:
-        self._act = act
-        self._after_s = after_ms / 1_000
-        self._timer: asyncio.TimerHandle | None = None
-
-    def changed(self) -> None:
-        if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(self._after_s, self._fire)
-
-    def close(self) -> None:
-        """Cancel a pending call."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-
-    def _fire(self) -> None:
-        self._timer = None
-        self._act()
-
-
 _MIN_STOP_MS = 96
 """Three detector windows. With fewer, a single uncertain window would end the speech."""
 _WINDOW = 512
@@ -155,7 +129,8 @@ class PipelineEar:
         self._line: RunningGraph | None = None
         self._rest = b""
         self._told = keyterms
-        self._names = CoalescedCall(self._tell_names, after_ms=settle_ms)
+        self._settle_s = settle_ms / 1_000
+        self._telling: asyncio.TimerHandle | None = None
         self._forget_names: Callable[[], None] = lambda: None
         turns = spec.settings.turns
         endpointing = Endpointing(
@@ -180,8 +155,8 @@ class PipelineEar:
 
         self._line = await self._host.add(self._name, self._processors, on_error=report)
         if self._told is not None:
-            self._forget_names = self._hints.subscribe(self._names.changed)
-            self._names.changed()  # a change may have been missed while the graph started
+            self._forget_names = self._hints.subscribe(self._names_changed)
+            self._names_changed()  # a change may have been missed while the graph started
 
     def hear(self, pcm: bytes) -> None:
         """Take sound. Drops sound before `start` and after `close`; between them, sound waits for the graph."""
@@ -193,18 +168,20 @@ class PipelineEar:
         for at in range(0, whole, _TWENTY_MS):
             self._line.send(InputAudioRawFrame(sound[at : at + _TWENTY_MS], INPUT_RATE_HZ, 1))
 
-    async def wait_until_drained(self) -> None:
-        """Wait until the graph is idle. A turn that waits for its end does not count."""
-        if self._line is not None:
-            await self._line.wait_until_drained()
-
     async def close(self) -> None:
         self._forget_names()
-        self._names.close()
+        if self._telling is not None:
+            self._telling.cancel()
         self._line = None
         await self._host.remove(self._name)
 
+    def _names_changed(self) -> None:
+        """Tell the recogniser soon. Continuous changes do not delay it."""
+        if self._telling is None:
+            self._telling = asyncio.get_running_loop().call_later(self._settle_s, self._tell_names)
+
     def _tell_names(self) -> None:
+        self._telling = None
         if self._line is None or self._told is None:
             return
         names = self._hints.keyterms()

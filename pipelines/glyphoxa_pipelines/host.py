@@ -79,7 +79,7 @@ class RunningGraph:
 
 
 class PipelineHost:
-    """Runs graphs until they are closed. A failing or idle graph does not end the others.
+    """Runs graphs until they are closed. Entry point `host`. A failing or idle graph does not end the others.
 
     Each graph has its own runner, because a runner keeps every worker it ever ran, and players come and go.
     """

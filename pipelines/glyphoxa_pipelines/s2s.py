@@ -53,7 +53,7 @@ def _s2s_mouth(spec: MouthSpec) -> Mouth:
         valid = " or ".join(names("s2s"))
         raise InvalidInput(f"NPC {spec.npc.id!r} has engine s2s, but providers.s2s.name is none; set it to {valid}")
     endpoint = build(provider, section=S2S, voice=spec.npc.voice.provider_voice)
-    rules = CharacterRules(spec, repairs=False)
+    rules = CharacterRules(spec, is_session=True)
     return S2sMouth(spec, partial(stages, endpoint=endpoint, rules=rules), excuses=())
 
 

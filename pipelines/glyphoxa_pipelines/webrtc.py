@@ -37,13 +37,8 @@ _MEDIUM = re.compile(r"^(?=m=)", re.MULTILINE)
 _CANDIDATE = re.compile(r"^a=candidate:.*\n", re.MULTILINE)
 
 
-def build(table: Table) -> WebRtcPeers:
-    """Create the WebRTC peers of a table. Entry point."""
-    return WebRtcPeers(table)
-
-
 class WebRtcPeers:
-    """Implements `Peers`.
+    """Implements `Peers`. Entry point `webrtc`.
 
     Args:
         connect_within_ms: Time for a browser to establish a sound connection.

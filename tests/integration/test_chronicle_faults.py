@@ -27,6 +27,7 @@ from glyphoxa.adapters.postgres.chronicle_log import PostgresChronicleLog
 from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
+from glyphoxa.app import background
 from glyphoxa.app.background import chronicle_log, chronicle_worker
 from glyphoxa.chronicle.chronicler import ChronicleWorker
 from glyphoxa.chronicle.ports import ReadingStep
@@ -337,9 +338,13 @@ async def test_worker_completes_what_a_killed_worker_read_to_the_end(store: Stor
     assert await chronicle_worker(store).read_new(TROUBLED) == 0
 
 
-async def test_worker_retries_when_the_database_was_away_after_the_last_line(store: Store) -> None:
+async def test_worker_retries_when_the_database_was_away_after_the_last_line(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await stored(store, TROUBLED, 80)
-    worker = chronicle_worker(store, log=(log := PostgresChronicleLog(store.database, store.world, lease_ms=0)))
+    log = PostgresChronicleLog(store.database, store.world, lease_ms=0)
+    monkeypatch.setattr(background, "chronicle_log", lambda *_: log)
+    worker = chronicle_worker(store)
     tell = worker.tell
 
     async def is_away(_campaign: CampaignId, _session: SessionId) -> None:

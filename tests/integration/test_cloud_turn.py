@@ -118,15 +118,16 @@ async def test_a_result_that_nobody_rolled_is_not_heard_and_the_dice_are_rolled_
     dice = CallableTool(ToolSpec("dice.roll", "Roll.", {"dice": {"type": "string"}}, ("dice",), 50), ask)
     box = Toolbox(None, [dice], tier="FAST")
     campaign = a_campaign()
+    settings = Settings.model_validate({"providers": {"llm": {"name": "openai"}}})
     order: Any = SimpleNamespace(
-        campaign=campaign, npc=campaign.npcs[0], others=(), tools=box, settings=Settings(), local=LocalModels()
+        campaign=campaign, npc=campaign.npcs[0], others=(), tools=box, settings=settings, local=LocalModels()
     )
     look_up = Reply(tool_calls=(ToolCall("dice_roll", '{"dice": "d20"}'),))
     replies = [Reply("I rolled a natural 20!"), look_up, Reply("I rolled a 4.")]
     async with OpenAiServer(replies, key="secret-1234") as server:
         provider = ProviderNamed("openai", server.base_url)
         llm, tts = make_llm(provider, environ=KEYS), make_tts(provider, environ=KEYS)
-        check = CharacterRules(order, repairs=False).new_check
+        check = CharacterRules(order).new_check
         async with stage(server, llm=llm, tts=tts, tools=box, new_check=check) as play:  # type: ignore[arg-type]
             assert (await play.answered()).heard == "I rolled a 4."
         assert [unsaid.unsaid.fault for unsaid in play.of(SentenceRejected)] == [Fault.DICE]

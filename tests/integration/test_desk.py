@@ -173,7 +173,7 @@ async def test_pending_fact_is_shown_with_its_line_and_accepted(dm: Visitor, sto
 async def test_session_page_lists_open_threads(dm: Visitor, store: Store) -> None:
     assert "Open threads" not in await page(dm, "/desk/sessions/s1")
     await store.log.append([replace(an_utterance("I promise to mend <b>it</b>."), campaign_id=SALTMERE)])
-    await chronicle_worker(store, SALTMERE).read_new(SALTMERE)
+    await chronicle_worker(store).read_new(SALTMERE)
     shown = await page(dm, "/desk/sessions/s1")
     assert "<li>Tamsin said: “I promise to mend &lt;b&gt;it&lt;/b&gt;.”</li>" in shown
 

@@ -150,7 +150,7 @@ async def test_whoever_speaks_for_very_long_is_transcribed_in_parts() -> None:
         play.detect(speech=True)
         for _ in range(5):
             play.hear(100, ms=5_000)
-            await play.ear.wait_until_drained()
+            await play.drained()
         play.detect(speech=False)
         draft = (await play.until(TurnEnded)).draft
     assert draft.text == "And then. And then."
@@ -194,7 +194,7 @@ async def test_a_turn_that_is_over_is_not_heard_again() -> None:
     async with listening(Listens()) as play:
         play.say(100)
         assert (await play.until(TurnEnded)).draft.text == "1."
-        await play.ear.wait_until_drained()
+        await play.drained()
         play.say(200)
         assert (await play.until(TurnEnded, 2)).draft.text == "2."
 
@@ -205,7 +205,7 @@ async def test_words_of_a_turn_that_was_given_up_do_not_come_up_in_the_next() ->
     async with listening(scripted, final_within_ms=GIVES_UP_SOON_MS) as play:
         play.say(100, ms=100)
         await play.until(NothingSaid)
-        await play.ear.wait_until_drained()
+        await play.drained()
         play.detect(speech=True)
         play.hear(200, ms=100)
         await play.until(SpeechStarted, 2)

@@ -37,7 +37,7 @@ async def test_the_transcripts_of_one_turn_are_made_with_one_glossary() -> None:
     async with ear_with(names, scripted) as play:
         play.detect(speech=True)
         play.hear(100, ms=600)
-        await play.ear.wait_until_drained()
+        await play.drained()
         names.text = "Names: Vaelith."
         play.detect(speech=False)
         await play.until(TurnEnded)
@@ -49,7 +49,7 @@ async def test_the_next_turn_is_transcribed_with_the_names_of_then() -> None:
     async with ear_with(names, scripted) as play:
         play.say(100)
         await play.until(TurnEnded)
-        await play.ear.wait_until_drained()
+        await play.drained()
         names.text = "Names: Vaelith."
         play.say(100)
         await play.until(TurnEnded, n=2)

@@ -9,7 +9,6 @@ import pytest
 
 from benchmarks.foundry_worlds import FOR_ALL, FOR_GM, invented_world, write_world
 from glyphoxa.adapters.postgres.store import Store
-from glyphoxa.app.background import imports_of
 from glyphoxa.dm.imported import EVERYTHING
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.knowledge import DM, Viewer
@@ -29,7 +28,7 @@ async def test_words_for_the_gm_reach_no_npc(kind: str, store: Store, tmp_path: 
     world = invented_world(60, seed=7)
     write_world(world, tmp_path / "world", kind)
     source = read_source("foundry", tmp_path / "world")
-    desk = imports_of(store, CAMPAIGN)
+    desk = store.imports(CAMPAIGN)
     arrival = await desk.take_in(source)
     assert arrival.n_new == len(source.documents) == len(world.truth)
     await desk.accept(EVERYTHING)
@@ -71,7 +70,7 @@ async def test_hostile_names_are_stored_once_and_in_one_line(store: Store, tmp_p
         for n, name in enumerate(HOSTILE)
     ]
     (tmp_path / "world.json").write_text(json.dumps({"id": "w\x00", "title": "W\ud800", "actors": actors}))
-    desk = imports_of(store, CAMPAIGN)
+    desk = store.imports(CAMPAIGN)
     before = {each.name for each in await entities_of(store, CAMPAIGN, DM)}
     arrival = await desk.take_in(read_source("foundry", tmp_path / "world.json"))
     assert arrival.n_new == len(HOSTILE)
@@ -92,7 +91,7 @@ async def test_hostile_card_is_stored_and_nothing_in_it_runs(store: Store, tmp_p
         **dict.fromkeys(("description", "first_mes", "mes_example", "creator_notes"), "\n".join(texts)),
     }
     (tmp_path / "odo.json").write_text(json.dumps({"data": {**card, "character_book": {"entries": entries}}}))
-    desk = imports_of(store, CAMPAIGN)
+    desk = store.imports(CAMPAIGN)
     source = read_source("card", tmp_path / "odo.json")
     assert (await desk.take_in(source)).n_new == len(source.documents) >= len(texts)
     await desk.accept(EVERYTHING)
@@ -104,7 +103,7 @@ async def test_hostile_card_is_stored_and_nothing_in_it_runs(store: Store, tmp_p
 
 async def test_source_cut_anywhere_is_refused_or_read(store: Store, tmp_path: Path) -> None:
     await store.campaigns.load(a_campaign())
-    desk = imports_of(store, CAMPAIGN)
+    desk = store.imports(CAMPAIGN)
     write_world(invented_world(30, seed=3), tmp_path / "world", "leveldb")
     table = tmp_path / "world/data/actors/000005.ldb"
     whole = table.read_bytes()

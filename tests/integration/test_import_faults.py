@@ -13,7 +13,6 @@ import pytest
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.adapters.postgres.world.imports import PostgresImports
 from glyphoxa.adapters.postgres.world.world import WorldWriting
-from glyphoxa.app.background import imports_of
 from glyphoxa.dm.imported import EVERYTHING, DocumentSelection
 from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId
@@ -34,7 +33,7 @@ MANY = a_world(*(replace(SPY, key=f"Actor.{n}", name=f"Vask {n}") for n in range
 @pytest.fixture
 async def desk(store: Store) -> PostgresImports:
     await store.campaigns.load(a_campaign())
-    return imports_of(store, CAMPAIGN)
+    return store.imports(CAMPAIGN)
 
 
 async def vasks(store: Store) -> set[str]:
@@ -98,7 +97,7 @@ async def test_failed_accept_leaves_world_and_decisions_as_they_were(
 
 
 async def test_no_campaign_sees_the_imports_of_another(store: Store, desk: PostgresImports) -> None:
-    other = imports_of(store, CampaignId("other"))
+    other = store.imports(CampaignId("other"))
     await store.campaigns.load(replace(a_campaign(), id=CampaignId("other")))
     await desk.take_in(a_world(MILL, MILLER))
     assert (await other.waiting())[0] == 0
@@ -110,13 +109,13 @@ async def test_no_campaign_sees_the_imports_of_another(store: Store, desk: Postg
     assert not await other.documents_of(EntityId("berta-moor"))
     assert (await other.take_in(a_world(MILL))).n_new == 1
     with pytest.raises(NotFound, match="no campaign"):
-        await imports_of(store, CampaignId("third")).take_in(a_world(MILL))
+        await store.imports(CampaignId("third")).take_in(a_world(MILL))
 
 
 async def accept_one_by_one(dsn: str) -> None:
     """Accept one document after the other, until this process is killed."""
     async with open_store(dsn) as store:
-        desk = imports_of(store, CAMPAIGN)
+        desk = store.imports(CAMPAIGN)
         await desk.waiting()
         print("ready", flush=True)  # noqa: T201 - the test reads it
         while (await desk.waiting())[0]:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from glyphoxa.adapters.postgres.store import Store
-from glyphoxa.app.background import imports_of
 from glyphoxa.dm.imported import EVERYTHING, ImportKind
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.knowledge import DM
@@ -41,7 +40,7 @@ He serves [[Mog {SECRET}]].
 async def accepted(store: Store, kind: ImportKind, path: Path) -> dict[str, Entity]:
     """Accept a source as a whole, and check that its second import proposes nothing. Returns what the DM knows."""
     await store.campaigns.load(a_campaign())
-    desk = imports_of(store, CAMPAIGN)
+    desk = store.imports(CAMPAIGN)
     await desk.take_in(read_source(kind, path))
     await desk.accept(EVERYTHING)
     again = await desk.take_in(read_source(kind, path))

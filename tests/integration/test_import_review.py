@@ -9,7 +9,7 @@ import pytest
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.imports import PostgresImports
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
-from glyphoxa.app.background import chronicle_worker, imports_of
+from glyphoxa.app.background import chronicle_worker
 from glyphoxa.dm.imported import NEW_ENTITY, DocumentEdit, DocumentSelection, SourceLink, SourceText
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.errors import InvalidInput, NotFound
@@ -25,7 +25,7 @@ from tests.support.source_worlds import MILL, MILLER, SPY, a_world
 @pytest.fixture
 async def desk(store: Store) -> PostgresImports:
     await store.campaigns.load(a_campaign())
-    return imports_of(store, CAMPAIGN)
+    return store.imports(CAMPAIGN)
 
 
 async def names(store: Store, viewer: object = DM) -> set[str]:
@@ -156,7 +156,7 @@ async def test_prose_of_accepted_documents_is_not_read_for_facts(store: Store, d
     await desk.take_in(a_world(MILL, replace(MILLER, texts=(text,), links=())))
     await desk.accept(DocumentSelection())
     await store.log.append([an_utterance("Good evening.")])
-    await chronicle_worker(store, CAMPAIGN).read_new(CAMPAIGN)
+    await chronicle_worker(store).read_new(CAMPAIGN)
     assert await PostgresInspection(store.database).of_status(CAMPAIGN, "pending", limit=10) == []
     [told] = [each for each in (await store.world.now(CAMPAIGN)).facts.values() if "smuggler" in str(each.claim.value)]
     assert told.claim.predicate == "description"
@@ -249,7 +249,7 @@ async def test_entity_hidden_by_the_file_stays_hidden_after_it_left_it(store: St
     double = Entity(EntityId("double"), "npc", "Lord Vey", ("Vask",), hidden=True)
     file = a_campaign()
     await store.campaigns.load(replace(file, entities=(*file.entities, double)))
-    desk = imports_of(store, CAMPAIGN)
+    desk = store.imports(CAMPAIGN)
     await desk.take_in(a_world(replace(SPY, hidden=False)))
     await desk.accept(DocumentSelection())
     await store.campaigns.load(file)

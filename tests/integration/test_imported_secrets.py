@@ -12,7 +12,6 @@ import pytest
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.bundle import Parts, Place, bind_campaign, export_campaign, export_for_players
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
-from glyphoxa.app.background import imports_of
 from glyphoxa.app.recaps import recap_of
 from glyphoxa.app.rehearsal import rehearsal_of
 from glyphoxa.config.settings import Settings
@@ -66,7 +65,7 @@ async def test_hidden_words_of_random_worlds_reach_no_npc_and_no_player(store: S
     campaign = a_campaign()
     await store.campaigns.load(campaign)
     await store.log.append([an_utterance("We met Grimjaw at the forge.")])
-    desk = imports_of(store, CAMPAIGN)
+    desk = store.imports(CAMPAIGN)
     seen, kept = 0, 0
     for seed in range(n_examples(6)):
         random = Random(seed)
@@ -105,7 +104,7 @@ async def test_notes_hidden_by_words_of_their_author_reach_no_npc(store: Store, 
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, "utf-8")
     await store.campaigns.load(a_campaign())
-    desk = imports_of(store, CAMPAIGN)
+    desk = store.imports(CAMPAIGN)
     world = read_source("markdown", tmp_path / "vale")
     await desk.take_in(world)
     await desk.accept(EVERYTHING)
@@ -121,7 +120,7 @@ async def test_notes_hidden_by_words_of_their_author_reach_no_npc(store: Store, 
 async def test_bundle_without_secrets_refuses_hidden_documents_that_wait(store: Store) -> None:
     await store.campaigns.load(replace(a_campaign(), secrets=()))
     await export_campaign(store.database, CAMPAIGN, BytesIO(), Parts())
-    await imports_of(store, CAMPAIGN).take_in(a_world(SPY))
+    await store.imports(CAMPAIGN).take_in(a_world(SPY))
     with pytest.raises(InvalidInput, match="secrets"):
         await export_campaign(store.database, CAMPAIGN, BytesIO(), Parts())
 
@@ -130,7 +129,7 @@ async def test_players_recap_leaves_out_imported_secrets_that_somebody_knows(sto
     await store.campaigns.load(a_campaign())
     said = "I promise to bring you the stolen crowns by Friday."
     await store.log.append([an_utterance(said)])
-    desk = imports_of(store, CAMPAIGN)
+    desk = store.imports(CAMPAIGN)
     notes = SourceText("The stolen crowns lie below the mill. Nobody must know.", hidden=True)
     await desk.take_in(a_world(replace(SPY, hidden=False, texts=(notes,))))
     await desk.accept(EVERYTHING)

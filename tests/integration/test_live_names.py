@@ -16,7 +16,6 @@ from benchmarks.servers.openai import OpenAiServer, Reply
 from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.adapters.postgres.world.learned_names import PostgresLearnedNames
-from glyphoxa.app.background import imports_of
 from glyphoxa.cli.main import main
 from glyphoxa.config.settings import Settings
 from glyphoxa.dm.imported import EVERYTHING, SourceDocument, SourceWorld
@@ -128,7 +127,7 @@ async def test_a_new_entity_is_known_at_the_open_table_to_all_who_hear(
 async def accept_import(dsn: str, *documents: SourceDocument) -> None:
     """On a connection of its own."""
     async with open_store(dsn) as store:
-        desk = imports_of(store, TOWN)
+        desk = store.imports(TOWN)
         await desk.take_in(SourceWorld("foundry", "coast", "Coast", documents))
         await desk.accept(EVERYTHING)
 

@@ -182,7 +182,7 @@ async def test_the_dm_looks_up_sessions_talk_facts_and_who_knows_them(
         assert (await answered(client, "dm_turns", npc="Grimjaw"))["found"] == []
         assert (await answered(client, "dm_threads"))["found"] == []
         await evenings.log.append([replace(an_utterance("I promise to mend it."), campaign_id=SALTMERE)])
-        await chronicle_worker(evenings, SALTMERE).read_new(SALTMERE)
+        await chronicle_worker(evenings).read_new(SALTMERE)
         [thread] = (await answered(client, "dm_threads", session="s1"))["found"]
         assert thread["thread"] == "Tamsin said: “I promise to mend it.”"
         assert "no turn to Grimjaw" in await refused(client, "dm_turn", {"npc": "Grimjaw"})

@@ -101,7 +101,7 @@ async def test_an_ear_keeps_a_transcript_through_an_interruption() -> None:
     scripted.let_go.clear()
     async with listening(scripted) as play:
         play.say(100, ms=100)
-        await play.ear.wait_until_drained()
+        await play.drained()
         play.send(InterruptionFrame())
         scripted.let_go.set()
         assert (await play.until(TurnEnded)).draft.text == "Hello Grimjaw."

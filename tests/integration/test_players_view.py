@@ -34,7 +34,7 @@ from glyphoxa.web.desk.frame import DeskFrame, ServedTable, add_pages
 from glyphoxa.web.desk.live import add_desk
 from glyphoxa.world.entity_events import EntityAdded
 from glyphoxa.world.events import Cause
-from glyphoxa_pipelines.webrtc import build
+from glyphoxa_pipelines.webrtc import WebRtcPeers
 from tests.support.live_table import Evening, ToldEar, an_evening, settings_for, write_campaign
 from tests.support.network import Network, a_network
 from tests.support.patience import DEADLINE_MS, DEADLINE_S
@@ -134,7 +134,7 @@ async def a_guarded_house(evening: Evening, settings: Settings) -> AsyncIterator
 
 def _routes_of(evening: Evening, desk: DeskFrame) -> tuple[tuple[str, str], ...]:
     """Return the routes of a server that nobody asks. Parameters of a path are filled with what players may know."""
-    app = create_app(evening.table, connect=build(evening.table).connect, entrance=desk.entrance)
+    app = create_app(evening.table, connect=WebRtcPeers(evening.table).connect, entrance=desk.entrance)
     add_desk(app, desk)
     add_pages(ServedTable(app, desk, Settings(), None, (), ClosingStack()))
     found = [

@@ -226,13 +226,13 @@ async def test_bundle_and_fork_contain_the_atoms(table: Store) -> None:
 
 async def test_pass_that_is_stopped_anywhere_loses_and_doubles_nothing(table: Store) -> None:
     dice = random.Random(5)
-    log = PostgresChronicleLog(table.database, table.world)
+    worker = chronicle_worker(table)
     for n in range(40):
         lines = [f"I promise to bring you {n} crowns by Friday.", f"We have decided to visit tower {n}.", PROMISE]
         await table.log.append([said(3 * n + at, line) for at, line in enumerate(lines)])
 
         async def work() -> None:
-            await chronicle_worker(table, log=log).read_new(CAMPAIGN)
+            await worker.read_new(CAMPAIGN)
             await PostgresAtoms(table.database).consolidate(CAMPAIGN, least=1)
 
         working = asyncio.create_task(work())

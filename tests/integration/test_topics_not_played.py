@@ -42,7 +42,7 @@ def check(asked: Asked) -> Callable[[str], Verdict]:
         settings=Settings(),
         local=LocalModels(),
     )
-    return CharacterRules(order, repairs=True).new_check(asked)
+    return CharacterRules(order).new_check(asked)
 
 
 async def test_model_that_speaks_of_a_line_changes_the_subject() -> None:

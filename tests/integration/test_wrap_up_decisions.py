@@ -142,7 +142,7 @@ async def evening_holds(store: Store, campaign: Campaign, lines: Sequence[Line],
     await store.campaigns.load(campaign)
     await store.log.append(utterances(campaign, lines))
     if is_read:
-        await chronicle_worker(store, campaign.id).read_new(campaign.id)
+        await chronicle_worker(store).read_new(campaign.id)
     by_name = dict(zip(NAMES, lines, strict=False))
     spoken = {name: each for name in by_name for each in utterances(campaign, lines) if name in each.text}
     for name, line in by_name.items():
@@ -261,12 +261,12 @@ async def test_more_decisions_at_once_than_connections_are_all_made(store: Store
 
 async def test_accepted_line_stays_when_its_session_is_read_again(store: Store) -> None:
     campaign = await an_evening(store, BELL, MILL, DEBT)
-    await chronicle_worker(store, campaign.id).read_new(campaign.id)
+    await chronicle_worker(store).read_new(campaign.id)
     desk = await desk_for(store, campaign.id)
     await desk.decide(EVENING, [LineDecision("confirm", "1,2"), LineDecision("reject", "3")])
     before = await texts_of(store, campaign.id, SMITH)
     await PostgresChronicleLog(store.database, store.world).read_again(campaign.id, EVENING)
-    await chronicle_worker(store, campaign.id).read_new(campaign.id)
+    await chronicle_worker(store).read_new(campaign.id)
     assert "silver bell" in before
     assert await texts_of(store, campaign.id, SMITH) == before
     assert not (await desk.wrap_up(EVENING)).proposals
@@ -281,7 +281,7 @@ async def test_decisions_stay_when_their_session_is_read_again(store: Store) -> 
         "A blacksmith called Gosmer forged seven swords out of a fallen star.",
         "I met Arvelin, who hid the silver bell under the third bridge.",
     )
-    await chronicle_worker(store, campaign.id).read_new(campaign.id)
+    await chronicle_worker(store).read_new(campaign.id)
     desk = await desk_for(store, campaign.id)
     findings = {
         str(each.claim.content or each.claim.predicate): each for each in (await desk.wrap_up(EVENING)).proposals
@@ -302,7 +302,7 @@ async def test_decisions_stay_when_their_session_is_read_again(store: Store) -> 
     world = await everything(store, campaign.id)
     for _ in range(2):
         await PostgresChronicleLog(store.database, store.world).read_again(campaign.id, EVENING)
-        await chronicle_worker(store, campaign.id).read_new(campaign.id)
+        await chronicle_worker(store).read_new(campaign.id)
         assert [await texts_of(store, campaign.id, npc) for npc in (SMITH, INNKEEPER)] == before
         assert not (await (await desk_for(store, campaign.id)).wrap_up(EVENING)).proposals
         assert difference(world, await everything(store, campaign.id)).is_empty
@@ -316,12 +316,12 @@ async def test_decisions_stay_when_their_session_is_read_again(store: Store) -> 
 
 async def test_decision_about_a_merged_person_stays_when_read_again(store: Store) -> None:
     campaign = await an_evening(store, "A blacksmith called Gosmer forged seven swords.", "Gosmer is a ferryman.")
-    await chronicle_worker(store, campaign.id).read_new(campaign.id)
+    await chronicle_worker(store).read_new(campaign.id)
     await (await desk_for(store, campaign.id)).decide(EVENING, [LineDecision("confirm", "all")])
     await (await desk_for(store, campaign.id)).entities.merge("Bran", "Gosmer")
     before = await texts_of(store, campaign.id, SMITH)
     await PostgresChronicleLog(store.database, store.world).read_again(campaign.id, EVENING)
-    await chronicle_worker(store, campaign.id).read_new(campaign.id)
+    await chronicle_worker(store).read_new(campaign.id)
     assert "Bran, occupation: ferryman" in before
     assert await texts_of(store, campaign.id, SMITH) == before
     await stands_as_replayed(store, campaign.id)
@@ -334,7 +334,7 @@ async def test_recap_has_the_words_of_the_game_master_and_each_line_once(store: 
         "I met Arvelin, a ferryman, who hid the silver bell under the third bridge.",
         "Mirelle is a spy. Bran is a baker.",
     )
-    await chronicle_worker(store, campaign.id).read_new(campaign.id)
+    await chronicle_worker(store).read_new(campaign.id)
     desk = await desk_for(store, campaign.id)
     findings = {str(each.claim.content): each.finding for each in (await desk.wrap_up(EVENING)).proposals}
     spy = findings["spy"]

@@ -423,17 +423,22 @@ class Listening:
         assert line is not None
         line.send(frame)
 
+    async def drained(self) -> None:
+        """Wait until the graph is idle. A turn that waits for its end does not count."""
+        assert self.ear._line is not None
+        await self.ear._line.wait_until_drained()
+
     def hear(self, voice: int, *, ms: int) -> None:
         self.ear.hear(np.full(16 * ms, voice, dtype=np.int16).tobytes())
         self.clock.advance(ms)
 
     async def until_at_rest(self) -> None:
         """Until the graph is, and the recogniser has nothing left to do."""
-        await self.ear.wait_until_drained()
+        await self.drained()
         while self._recogniser.is_busy:
             # It has one thread: whatever was asked before is done then.
             await asyncio.get_running_loop().run_in_executor(self._recogniser._executor, int)
-            await self.ear.wait_until_drained()
+            await self.drained()
 
     def say(self, voice: int, *, ms: int = 600) -> None:
         self.hear(voice, ms=300)

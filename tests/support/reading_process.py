@@ -54,7 +54,7 @@ async def read(
         asking = replace(readers.asking, deadline_ms=deadline_ms)
         if not pauses:
             asking.breaker._max_failures = 1_000_000
-        worker = chronicle_worker(store, campaign, readers=replace(readers, asking=asking))
+        worker = chronicle_worker(store, only=[campaign], readers=replace(readers, asking=asking))
         worker.gather_ms = 0
         if begun is not None:
             begun.set()

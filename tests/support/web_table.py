@@ -60,7 +60,7 @@ from glyphoxa.web.desk.live import add_desk
 from glyphoxa.web.own_lines import OwnLinesOfTable
 from glyphoxa.web.seats import DEADLINES, Deadlines, Pulse
 from glyphoxa.web.serving import Server, bind, url_of
-from glyphoxa_pipelines.webrtc import build
+from glyphoxa_pipelines.webrtc import WebRtcPeers
 from tests.support.builders import a_partial
 from tests.support.patience import DEADLINE_MS, DEADLINE_S
 from tests.support.recalled import a_fact
@@ -338,7 +338,7 @@ async def served(
     Args:
         desk: The data of the game master's desk.
     """
-    peers = peers or build(table)
+    peers = peers or WebRtcPeers(table)
     await peers.start()
     listener = bind("127.0.0.1", port)
     url = url_of(listener, scheme="http" if tls is None else "https").rstrip("/")

@@ -18,6 +18,7 @@ from glyphoxa.adapters.postgres.transcript.log import PostgresTranscriptLog
 from glyphoxa.adapters.postgres.transcript.session_states import PostgresSessionStates
 from glyphoxa.adapters.postgres.world.campaigns import PostgresCampaigns, PostgresCampaignTimes
 from glyphoxa.adapters.postgres.world.graph import PostgresGraphRag
+from glyphoxa.adapters.postgres.world.imports import PostgresImports
 from glyphoxa.adapters.postgres.world.world import PostgresWorld
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId
@@ -61,6 +62,10 @@ class Store:
         self.campaigns = PostgresCampaigns(database, self.world)
         self.atoms = PostgresAtoms(database)
         self.links = self.atoms.links
+
+    def imports(self, campaign: CampaignId) -> PostgresImports:
+        """Return the imports of a campaign, and the decisions about them."""
+        return PostgresImports(self.database, self.campaigns, campaign)
 
     def states(self, campaign: CampaignId, session: SessionId) -> PostgresSessionStates:
         """Return the stored memory of a session while it runs."""

@@ -352,7 +352,7 @@ async def model_in_the_background(campaign: Campaign, text: str) -> str:
 async def talk_read_by_a_model(campaign: Campaign, text: str) -> str:
     llm = Listening()
     talk = SceneTalk(campaign.id, SESSION, campaign.language, (NumberedUtterance(said(text), 1),))
-    await TalkReaders(ModelAsker(llm)).extractor(campaign).extract(talk, ())
+    await TalkReaders(ModelAsker(llm)).readers(campaign)[0].extract(talk, ())
     return llm.read
 
 

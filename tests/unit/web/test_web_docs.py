@@ -35,7 +35,7 @@ from glyphoxa.web import app as web_app
 from glyphoxa.web import events as web_events
 from glyphoxa.web.app import OfferBody, create_app
 from glyphoxa.web.page_socket import PageMessage
-from glyphoxa_pipelines.webrtc import build
+from glyphoxa_pipelines.webrtc import WebRtcPeers
 from tests.support.builders import a_draft, a_partial, an_utterance
 from tests.support.web_table import CAMPAIGN, GRIMJAW, SESSION, TAMSIN, TwinTable
 
@@ -138,7 +138,7 @@ def test_page_messages_equal_the_documented_list() -> None:
 
 async def test_every_route_is_listed_and_an_offer_with_its_fields() -> None:
     table = TwinTable()
-    paths = {getattr(route, "path", "") for route in create_app(table, connect=build(table).connect).routes}
+    paths = {getattr(route, "path", "") for route in create_app(table, connect=WebRtcPeers(table).connect).routes}
     listed_paths = set(re.findall(r"`(?:GET|POST|WS) (/[\w/{}]*)", DOCS))
     assert paths - {"/static"} == listed_paths
     (offer,) = re.findall(r"`POST /api/offer` \| `\{(.*?)\}`", DOCS)
