@@ -99,8 +99,6 @@ class TableControl:
     def restore(self, controls: DmControls) -> None:
         """Restore the controls of this session. Call before anybody speaks."""
         self.turn_taking.questions.controls = replace(controls, dms=self.controls.dms)
-        if controls.npc_to_npc is not None:
-            self.turn_taking.follow_ups.max_in_a_row = controls.npc_to_npc
         if controls.memory_interval is not None:
             self.summarise_every(controls.memory_interval)
 
@@ -235,7 +233,7 @@ class LetNpcsTalk:
             raise InvalidInput(
                 f"NPCs may give each other 0 to {MAX_IN_A_ROW} answers in a row, not {self.most_in_a_row}"
             )
-        table.controls.npc_to_npc = table.turn_taking.follow_ups.max_in_a_row = self.most_in_a_row
+        table.controls.npc_to_npc = self.most_in_a_row
         return _talking(self.most_in_a_row) if self.most_in_a_row else "NPCs answer players only"
 
 

@@ -55,8 +55,8 @@ from glyphoxa.turns.turn import Phase, QuestionPart, SpokenQuestion, Turn, same_
 #
 # 1. If a player calls two NPCs, the first answers. The second reacts once, directly after it, to the part that was
 #    heard. The reaction is generated while the answer plays.
-# 2. If the DM allows it (`max_in_a_row`), an NPC that another NPC calls in its answer replies, up to this number of
-#    answers without a player. Answers to players go first.
+# 2. If the DM or the settings allow it (`max_in_a_row`), an NPC that another NPC calls in its answer replies, up to
+#    this number of answers without a player. Answers to players go first.
 # 3. A player's words or a change of scene cancel follow-ups that have not been heard.
 # 4. An interrupted answer triggers no reaction and calls nobody, because unheard words were not said.
 
@@ -66,13 +66,18 @@ class FollowUps:
     """Answers of NPCs to other NPCs, by the rules above.
 
     Args:
-        max_in_a_row: Maximum answers among NPCs without a player between them; 0: they only answer players. May
-            change at any time.
+        npc_to_npc: See `max_in_a_row`, as long as the DM sets nothing else.
     """
 
     questions: Questions
     turns: OpenTurns
-    max_in_a_row: int = 0
+    npc_to_npc: int = 0
+
+    @property
+    def max_in_a_row(self) -> int:
+        """Maximum answers among NPCs without a player between them; 0: they only answer players."""
+        by_dm = self.questions.controls.npc_to_npc
+        return self.npc_to_npc if by_dm is None else by_dm
 
     def prepare(self, lead: Turn, reply: str, *, at_ms: int) -> list[Effect]:
         """Begin the reaction to an answer whose text is complete but mostly unheard."""
@@ -131,53 +136,6 @@ def _asked(turn: Turn, words: str, at_ms: int) -> tuple[Draft, SpokenQuestion]:
     return draft, SpokenQuestion((QuestionPart(words, turn.reply_id),))
 
 
-# Applies decisions of `glyphoxa.turns.barge_in` to the turn that is heard.
-
-
-@dataclass(slots=True)
-class Interruptions:
-    turns: OpenTurns
-    follow_ups: FollowUps
-    barge_in: BargeIn = field(default_factory=BargeIn)
-
-    @property
-    def due_ms(self) -> int | None:
-        """When `by_voice` must be called again; None if only an event can change anything."""
-        return self.barge_in.due_ms if self.turns.heard is not None else None
-
-    def by_words(
-        self, player: PlayerId, text: str, *, at_ms: int, is_typed: bool = False, is_whole: bool = True
-    ) -> list[Effect]:
-        """Take a player's words so far, as far as they are known."""
-        heard = self.turns.heard
-        is_called = heard is not None and self.follow_ups.questions.understand(text).calls_somebody
-        cuts = self.barge_in.cuts_off(player, text, is_whole=is_whole, is_called=is_called)
-        if heard is None or not cuts or (is_typed and heard.player != player):
-            return []
-        return self._cut(heard, at_ms)
-
-    def by_voice(self, *, at_ms: int) -> list[Effect]:
-        """Act on voices alone, without their words."""
-        heard = self.turns.heard
-        if heard is None:
-            self.barge_in.npc_is_silent()
-            return []
-        match self.barge_in.step(at_ms=at_ms):
-            case BargeInAction.HOLD:
-                return [Hold(heard, self.barge_in.voice_ms)]
-            case BargeInAction.RESUME:
-                return [Resume(heard)]
-            case BargeInAction.CUT:
-                return self._cut(heard, at_ms)
-            case None:
-                return []
-
-    def _cut(self, heard: Turn, at_ms: int) -> list[Effect]:
-        self.turns.moved_ms = at_ms
-        self.barge_in.npc_is_silent()
-        return [self.turns.cancel(heard, Outcome.INTERRUPTED), *self.follow_ups.call_off()]
-
-
 @dataclass(slots=True)
 class TurnTaking:
     """Decides which NPC answers which player, and when it may be heard.
@@ -192,12 +150,10 @@ class TurnTaking:
     barge_in: BargeIn = field(default_factory=BargeIn)
     npc_to_npc: int = 0
     follow_ups: FollowUps = field(init=False)
-    interruptions: Interruptions = field(init=False)
     _asked_ms: int | None = None
 
     def __post_init__(self) -> None:
         self.follow_ups = FollowUps(self.questions, self.turns, self.npc_to_npc)
-        self.interruptions = Interruptions(self.turns, self.follow_ups, self.barge_in)
 
     @property
     def present(self) -> tuple[NpcId, ...]:
@@ -334,8 +290,9 @@ class TurnTaking:
 
     def _then(self, effects: list[Effect], at_ms: int) -> list[Effect]:
         """Add effects of players' voices, and a request for a `tick` unless an earlier one is pending."""
-        effects = [*effects, *self.interruptions.by_voice(at_ms=at_ms)]
-        dues = [self.interruptions.due_ms, self.turns.floor.ask_again_ms(at_ms=at_ms), *map(self._due_ms, self.turns)]
+        effects = [*effects, *self._by_voice(at_ms)]
+        voice_ms = self.barge_in.due_ms if self.turns.heard is not None else None
+        dues = [voice_ms, self.turns.floor.ask_again_ms(at_ms=at_ms), *map(self._due_ms, self.turns)]
         due_ms = min((due for due in dues if due is not None), default=None)
         if due_ms is None or (self._asked_ms is not None and at_ms < self._asked_ms <= due_ms):
             return effects
@@ -363,7 +320,7 @@ class TurnTaking:
         return effects
 
     def _on_partial(self, player: PlayerId, text: str, at_ms: int) -> list[Effect]:
-        effects = self.interruptions.by_words(player, text, at_ms=at_ms, is_whole=False)
+        effects = self._by_words(player, text, at_ms, is_whole=False)
         addressed, question = self.questions.meant(player, QuestionPart(text), at_ms=at_ms)
         npc = addressed.npc
         if npc is not None and not any(turn.npc == npc for turn in self.turns):
@@ -371,7 +328,7 @@ class TurnTaking:
         return effects
 
     def _on_eager(self, draft: Draft, at_ms: int) -> list[Effect]:
-        effects = self.interruptions.by_words(draft.player, draft.text, at_ms=at_ms)
+        effects = self._by_words(draft.player, draft.text, at_ms)
         addressed, question = self._meant(draft, at_ms)
         if addressed.npc is None or self.turns.to(addressed.npc):
             return effects
@@ -381,7 +338,7 @@ class TurnTaking:
     def _on_ended(self, draft: Draft, at_ms: int) -> list[Effect]:
         player = draft.player
         self.turns.floor.player_stopped(player)
-        effects = self.interruptions.by_words(player, draft.text, at_ms=at_ms, is_typed=draft.typed)
+        effects = self._by_words(player, draft.text, at_ms, is_typed=draft.typed)
         self.barge_in.over(player)
         effects += self._merge(player)  # if the detector missed the start of speech
         addressed, question = self._meant(draft, at_ms)
@@ -450,6 +407,40 @@ class TurnTaking:
         if turn.begun:  # an answer that was not begun cannot be heard
             self.turns.queue_up(turn)
         return [*effects, *self._release(at_ms)]
+
+    # -- interruptions, by the decisions of `glyphoxa.turns.barge_in`
+
+    def _by_words(
+        self, player: PlayerId, text: str, at_ms: int, *, is_typed: bool = False, is_whole: bool = True
+    ) -> list[Effect]:
+        """Take a player's words so far, as far as they are known."""
+        heard = self.turns.heard
+        is_called = heard is not None and self.questions.understand(text).calls_somebody
+        cuts = self.barge_in.cuts_off(player, text, is_whole=is_whole, is_called=is_called)
+        if heard is None or not cuts or (is_typed and heard.player != player):
+            return []
+        return self._cut(heard, at_ms)
+
+    def _by_voice(self, at_ms: int) -> list[Effect]:
+        """Act on voices alone, without their words."""
+        heard = self.turns.heard
+        if heard is None:
+            self.barge_in.npc_is_silent()
+            return []
+        match self.barge_in.step(at_ms=at_ms):
+            case BargeInAction.HOLD:
+                return [Hold(heard, self.barge_in.voice_ms)]
+            case BargeInAction.RESUME:
+                return [Resume(heard)]
+            case BargeInAction.CUT:
+                return self._cut(heard, at_ms)
+            case None:
+                return []
+
+    def _cut(self, heard: Turn, at_ms: int) -> list[Effect]:
+        self.turns.moved_ms = at_ms
+        self.barge_in.npc_is_silent()
+        return [self.turns.cancel(heard, Outcome.INTERRUPTED), *self.follow_ups.call_off()]
 
     # -- pieces
 

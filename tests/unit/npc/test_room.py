@@ -195,7 +195,7 @@ async def test_waiting_turn_is_reported_plays_a_filler_and_counts_its_wait(
 
 
 async def test_npc_called_by_another_has_its_words_once_in_its_prompt(table: TableOfTwins) -> None:
-    table.room._turn_taking.follow_ups.max_in_a_row = 1
+    table.room.control.controls.npc_to_npc = 1
     await table.says(TAMSIN, "Grimjaw, who has ale?")
     table.mouth(SMITH).reply = "Mirelle, tell her."
     table.mouth(SMITH).end()

@@ -190,7 +190,7 @@ def test_an_npc_that_another_one_calls_answers_it_so_often_and_no_more(most: int
 
 def test_the_dm_can_let_them_and_stop_them_while_the_table_plays() -> None:
     evening = Evening()
-    evening.talk.follow_ups.max_in_a_row = 1
+    evening.talk.questions.controls.npc_to_npc = 1
     evening.says(TAMSIN, "Grimjaw, who has ale?", at_ms=0)
     lead = evening.begun
     answered(evening, lead, "Mirelle, tell her.", at_ms=1_500)
