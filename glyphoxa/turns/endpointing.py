@@ -63,7 +63,7 @@ _OPENING_WORDS = 4
 """Words of a greeting with a two-word name."""
 
 
-def sounds_unfinished(text: str, *, language: str = "en", punctuated: bool = True) -> bool:
+def sounds_unfinished(text: str, *, language: str = "en") -> bool:
     """Return whether the last words suggest that more will follow.
 
     >>> sounds_unfinished("How is my blade?")
@@ -89,11 +89,7 @@ def sounds_unfinished(text: str, *, language: str = "en", punctuated: bool = Tru
     known = lexicon("unfinished", language)
     if _only_opens(ending, known) or _SPELLED.search(words) or _is_half(words, known):
         return True
-    if last in known.words("never_last") or last in known.words("hesitations"):
-        return True
-    if ending.endswith("."):
-        return False
-    return punctuated or last in known.words("seldom_last")
+    return last in known.words("never_last") or last in known.words("hesitations") or not ending.endswith(".")
 
 
 def _only_opens(text: str, known: Lexicon) -> bool:
@@ -199,7 +195,6 @@ class Endpointing:
         language: Language of the player, for unfinished sentences. Unknown languages use punctuation only.
         confirm_within_ms: For services that do not always confirm the end of a segment. If words are there and no newer
             partial arrives, this much silence counts as confirmation.
-        punctuated: The recogniser writes full stops, so a missing one is informative.
     """
 
     player: PlayerId
@@ -209,7 +204,6 @@ class Endpointing:
     final_within_ms: int = 3_000
     confirm_within_ms: int | None = None
     onset_within_ms: int = 300
-    punctuated: bool = True
     _segments: list[Heard] = field(default_factory=list)
     _partial: Partial | None = None
     _n_begun: int = 0
@@ -334,7 +328,7 @@ class Endpointing:
 
     def _wait_ms(self) -> int:
         text = self._segments[-1].text
-        more_to_come = sounds_unfinished(text, language=self.language, punctuated=self.punctuated)
+        more_to_come = sounds_unfinished(text, language=self.language)
         return self.unfinished_ms if more_to_come else self.end_of_turn_ms
 
     def _draft(self) -> Draft:
