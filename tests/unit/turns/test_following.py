@@ -12,8 +12,6 @@ from hypothesis import strategies as st
 from glyphoxa.domain.heard import NothingSaid, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import PlayerId, TurnId, UtteranceId
 from glyphoxa.domain.turn import Outcome, Stage
-from glyphoxa.language.calls import CallKind
-from glyphoxa.names.people import AddresseeMention, Understood
 from glyphoxa.turns.effects import Begin, Cancel, Commit, Effect, Release
 from glyphoxa.turns.floor import OpenTurns
 from glyphoxa.turns.questions import Questions
@@ -21,15 +19,10 @@ from glyphoxa.turns.turn import Turn
 from glyphoxa.turns.turn_taking import TurnTaking
 from tests.support.builders import BRAN, INNKEEPER, SMITH, TAMSIN, a_draft, a_partial
 from tests.support.proof import n_examples
+from tests.support.room_table import NAMES, named
 
-NAMES = {SMITH: "Grimjaw", INNKEEPER: "Mirelle"}
 BOTH = "Grimjaw, Mirelle, what do you say?"
 REPLY = "Iron is dear."
-
-
-def named(text: str) -> Understood:
-    places = ((npc, name, text.find(name)) for npc, name in NAMES.items() if name in text)
-    return Understood.of(text, [AddresseeMention(npc, name, at, CallKind.CALLED) for npc, name, at in places])
 
 
 class Evening:

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from glyphoxa.domain.heard import EagerTurn, EarEvent, PartialHeard, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import PlayerId, TurnId, UtteranceId
 from glyphoxa.domain.turn import Outcome, Stage, Unaddressed
-from glyphoxa.language.calls import CallKind
-from glyphoxa.names.people import AddresseeMention, Understood
+from glyphoxa.names.people import Understood
 from glyphoxa.turns.barge_in import cuts_off
 from glyphoxa.turns.effects import AskAgain, Begin, Cancel, Commit, Effect, Keep, Release
 from glyphoxa.turns.questions import Questions
@@ -22,15 +21,10 @@ from glyphoxa.turns.turn import MAX_PARTS, SpokenQuestion, Turn
 from glyphoxa.turns.turn_taking import TurnTaking
 from tests.support.builders import BRAN, INNKEEPER, SMITH, TAMSIN, a_draft, a_partial
 from tests.support.proof import IS_PROOF, n_examples
+from tests.support.room_table import NAMES, named
 
-NAMES = {SMITH: "Grimjaw", INNKEEPER: "Mirelle"}
 QUIET, LOUD = TAMSIN, BRAN
 LONG = "and another thing that I have been meaning to say for a very long time about the price of iron " * 6
-
-
-def named(text: str) -> Understood:
-    places = ((npc, name, text.find(name)) for npc, name in NAMES.items() if name in text)
-    return Understood.of(text, [AddresseeMention(npc, name, at, CallKind.CALLED) for npc, name, at in places])
 
 
 @dataclass(frozen=True)
