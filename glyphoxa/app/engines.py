@@ -23,6 +23,7 @@ from glyphoxa.config.sections import NO_MOUTHS, file_and_function, missing_files
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.campaign import Campaign, Npc, Player
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
+from glyphoxa.domain.ids import PlayerId
 from glyphoxa.domain.prompt_budgets import Budgets
 from glyphoxa.names.corrector import Correct
 from glyphoxa.names.keyterms import Hints
@@ -54,6 +55,7 @@ class EarSpec:
     Attributes:
         correct: Corrects names; must return at once.
         hints: Names that a recogniser should expect. They change up to several times a second.
+        on_partial: Starts look-ups; must return at once.
     """
 
     player: Player
@@ -63,6 +65,7 @@ class EarSpec:
     host: Host
     correct: Correct
     hints: Hints
+    on_partial: Callable[[PlayerId, str], None]
     listener: EarListener
     now_ms: Callable[[], int]
 

@@ -397,6 +397,7 @@ class TableBuilder:
             host=self.host,
             correct=partial(self.names.correct, player=player.id),
             hints=self.names.hints,
+            on_partial=self.context.prefetch.on_partial,
             listener=listener,
             now_ms=now_ms,
         )

@@ -22,7 +22,7 @@ from loguru import logger
 from glyphoxa.actors.deadline import end_tasks
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.events import TableEvent, UtteranceRetracted
-from glyphoxa.domain.heard import PartialHeard, SpeechStarted
+from glyphoxa.domain.heard import SpeechStarted
 from glyphoxa.domain.ids import NpcId, PlayerId
 from glyphoxa.domain.knowledge import RecalledTalk
 from glyphoxa.language.asking import AskKind, question_of
@@ -103,8 +103,6 @@ class Prefetch:
         match event:
             case SpeechStarted(player):
                 self.begin(player)
-            case PartialHeard(player, heard):
-                self.on_partial(player, heard.text)
             case UtteranceRetracted():
                 self._speeches.clear()  # some of what was found may be retracted
             case _:

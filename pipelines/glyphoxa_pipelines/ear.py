@@ -27,6 +27,7 @@ from glyphoxa_pipelines.host import RunningGraph, host_of
 from glyphoxa_processors.corrector import PhoneticCorrector
 from glyphoxa_processors.end_of_turn import EndOfTurn
 from glyphoxa_processors.frames import KeytermsFrame
+from glyphoxa_processors.hot_context import KeywordPrefetcher
 
 _MIN_STOP_MS = 96
 """Three detector windows. With fewer, a single uncertain window would end the speech."""
@@ -146,6 +147,7 @@ class PipelineEar:
             PauseFinder(detector, clock=spec.now_ms),
             stt,
             PhoneticCorrector(spec.correct, clock=spec.now_ms),
+            KeywordPrefetcher(self._player, spec.on_partial),
             EndOfTurn(endpointing, spec.listener, clock=spec.now_ms, hears_onset=lambda: detector.hears_onset),
         ]
 

@@ -9,6 +9,7 @@ from typing import Any
 from pipecat.frames.frames import (
     ErrorFrame,
     Frame,
+    InterimTranscriptionFrame,
     InterruptionFrame,
     LLMContextFrame,
     LLMFullResponseEndFrame,
@@ -18,7 +19,7 @@ from pipecat.processors.aggregators.llm_context import LLMContext
 from pipecat.processors.frame_processor import FrameDirection, FrameProcessor
 from pipecat.services.llm_service import LLMService
 
-from glyphoxa.domain.ids import TurnId
+from glyphoxa.domain.ids import PlayerId, TurnId
 from glyphoxa.domain.turn import Asked, Fault, Stage, TierChoice
 from glyphoxa.npc.mouth import Injected
 from glyphoxa.npc.toolbox import Toolbox
@@ -171,3 +172,28 @@ def as_asked(prompt: Prompt, hot: HotContext) -> Asked:
         direction=direction_of(prompt, hot),
         flags=prompt.flags,
     )
+
+
+# Starts recall while the player is still speaking.
+
+
+OnPartial = Callable[[PlayerId, str], None]
+"""Takes a corrected partial transcript and starts work. Must return at once."""
+
+
+class KeywordPrefetcher(FrameProcessor):
+    """Passes each partial transcript to `on_partial`. Placed after the corrector, so names are correct."""
+
+    def __init__(self, player: PlayerId, on_partial: OnPartial) -> None:
+        super().__init__()
+        self._player = player
+        self._on_partial = on_partial
+
+    async def process_frame(self, frame: Frame, direction: FrameDirection) -> None:
+        await super().process_frame(frame, direction)
+        if isinstance(frame, InterimTranscriptionFrame):
+            try:
+                self._on_partial(self._player, frame.text)
+            except Exception as error:  # pre-fetch is optional and must not cost the player a turn
+                await self.push_error(f"pre-fetch failed: {error}", exception=error)
+        await self.push_frame(frame, direction)

@@ -81,12 +81,13 @@ async def test_what_the_recogniser_knows_of_each_word_arrives_with_the_turn() ->
     assert (known["Glyphoxa."].confidence, known["Glyphoxa."].from_ms, known["Glyphoxa."].to_ms) == (0.6, 300, 500)
 
 
-async def test_partial_transcripts_are_corrected_while_the_player_speaks() -> None:
+async def test_partial_transcripts_are_corrected_and_reach_recall_while_the_player_speaks() -> None:
     async with listening(Scripted({100: "Tell me about glif oxa."})) as play:
         play.detect(speech=True)
         play.hear(100, ms=600)
         partial = await play.until(PartialHeard)
         assert (partial.text, partial.heard.raw_text) == ("Tell me about Glyphoxa.", "Tell me about glif oxa.")
+        assert play.partials == ["Tell me about Glyphoxa."]
         assert not [event for event in play.events if isinstance(event, TurnEnded)]
 
 
@@ -293,7 +294,7 @@ async def test_a_human_voice_is_detected_transcribed_and_ended_by_the_real_model
         assert "good evening" in ended.draft.text.lower()
         assert "weather" in ended.draft.text.lower()
         assert abs(ended.draft.speech_end_ms - voiced_ms) < 250
-        assert play.of(PartialHeard)
+        assert play.partials
 
 
 @pytest.mark.models

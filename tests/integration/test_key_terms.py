@@ -239,6 +239,7 @@ async def test_an_ear_expects_the_names_of_the_scene_that_the_table_moves_to(
                 host=host,
                 correct=lambda text, **_: Corrected(text, ()),
                 hints=hints,
+                on_partial=lambda player, text: None,
                 listener=events.append,
                 now_ms=now_ms,
             )

@@ -241,7 +241,7 @@ async def test_no_graph_holds_a_parallel_pipeline(server: ModelServer) -> None:
     async with stage(server) as mouth:
         ear = Listening(Recogniser(Scripted({})))
         graphs = [*ear.ear._processors, *mouth.mouth.processors]
-        assert len(graphs) == 10
+        assert len(graphs) == 11
         assert not [processor for processor in _all(graphs) if isinstance(processor, ParallelPipeline)]
 
 

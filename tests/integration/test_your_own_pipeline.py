@@ -107,6 +107,7 @@ async def test_ear_of_the_page_hears_a_player(folder: Path) -> None:
             host=host,
             correct=put_right,
             hints=Hints(VALE, Gazetteer.build(()), now_ms=now_ms),
+            on_partial=lambda *_: None,
             listener=listen,
             now_ms=now_ms,
         )

@@ -126,6 +126,7 @@ class ToldEar:
 
     def partial(self, text: str, *, unsure: str = "") -> str:
         said = self._heard(text, unsure)
+        self._order.on_partial(self.player, said.text)
         self._order.listener(PartialHeard(self.player, said, said.corrected_ms))
         return said.text
 

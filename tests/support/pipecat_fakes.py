@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass, field, fields
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from aiohttp import web
@@ -372,6 +372,7 @@ class Listening:
     def __init__(self, recogniser: Recogniser, *, player: Player = ALICE, **changes: Any) -> None:
         self.host: PipelineHost = changes.pop("host", None) or PipelineHost()
         self.events: list[EarEvent] = []
+        self.partials: list[str] = []
         self.clock = AudioClock()
         self._recogniser = recogniser
         self._news = asyncio.Event()
@@ -387,6 +388,7 @@ class Listening:
             host=self.host,
             correct=changes.pop("correct", put_right),
             hints=changes.pop("hints", Hints(VALE, Gazetteer.build(()), now_ms=now_ms)),
+            on_partial=lambda _, text: self.partials.append(text),
             listener=self._listen,
             now_ms=self.clock,
         )
@@ -396,9 +398,6 @@ class Listening:
         self.events.append(event)
         self._news.set()
 
-    def of(self, kind: type[EarEvent]) -> list[Any]:
-        return [event for event in self.events if isinstance(event, kind)]
-
     async def until(self, kind: type[EarEvent], n: int = 1) -> Any:
         ends_a_turn = kind in (TurnEnded, NothingSaid)
         async with asyncio.timeout(DEADLINE_S):
@@ -406,10 +405,10 @@ class Listening:
                 return await self._until(kind, n)
 
     async def _until(self, kind: type[EarEvent], n: int) -> EarEvent:
-        while len(found := self.of(kind)) < n:
+        while len(found := [event for event in self.events if isinstance(event, kind)]) < n:
             self._news.clear()
             await self._news.wait()
-        return cast(EarEvent, found[n - 1])
+        return found[n - 1]
 
     def detect(self, *, speech: bool) -> None:
         at_s = self.clock() / 1_000
