@@ -20,7 +20,7 @@ from glyphoxa.config.located_yaml import model_in
 from glyphoxa.config.sections import NameOf
 from glyphoxa.config.settings import settings_type
 from glyphoxa.domain.prompt_budgets import BUDGETS
-from glyphoxa.providers.rows import Provider, rows
+from glyphoxa.providers.rows import Kind, Provider, rows
 
 _INTRO: Final = """\
 # Settings
@@ -160,7 +160,8 @@ def _profiles() -> Iterator[str]:
 def _providers(languages_of: Callable[[Provider], str]) -> Iterator[str]:
     yield _PROVIDERS
     yield "| kind | name | default model | languages | key | extra | required settings |\n|---|---|---|---|---|---|---|"
-    yield from (_provider(row, languages_of(row) or "any") for row in rows())
+    by_kind = sorted(rows(), key=lambda row: typing.get_args(Kind).index(row.kind))
+    yield from (_provider(row, languages_of(row) or "any") for row in by_kind)
     yield ""
 
 

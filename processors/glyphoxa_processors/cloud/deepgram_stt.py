@@ -468,21 +468,24 @@ class DeepgramStt(FrameProcessor):
         wire = DeepgramWire(url, headers, self._transcripts, self._said)
         socket = await ProviderSocket(wire).open()
         line = DeepgramLine(socket, names, now_s=self._now_s())
-        helpers = [
-            asyncio.create_task(line.send_all(), name="send"),
-            asyncio.create_task(self._watch(line), name="watch"),
-        ]
+        sending = asyncio.create_task(line.send_all(), name="send")
         try:
             self._open(line)
             self._first_attempt.set()
             while True:
-                await self._take(await socket.receive(), line)
+                try:
+                    came = await socket.receive(within_s=_LOOK_EVERY_S)
+                except TimeoutError:
+                    pass
+                else:
+                    await self._take(came, line)
+                self._look_after(line)
         except ConnectionClosed:
             pass  # reported below
         finally:
             if self._line is line:
                 self._line = None
-            await end_tasks(*helpers)
+            await end_tasks(sending)
             socket.cut()
         if line.is_left:
             return True
@@ -507,14 +510,12 @@ class DeepgramStt(FrameProcessor):
         if self._n_pauses:
             self._note_pause(line)
 
-    async def _watch(self, line: DeepgramLine) -> None:
-        while True:
-            await asyncio.sleep(_LOOK_EVERY_S)
-            now_s = self._now_s()
-            if why := self._unanswered(line, now_s):
-                line.cut(why)
-            elif line is self._line:
-                self._keep_alive(line, idle_s=now_s - line.sent_s)
+    def _look_after(self, line: DeepgramLine) -> None:
+        now_s = self._now_s()
+        if why := self._unanswered(line, now_s):
+            line.cut(why)
+        elif line is self._line:
+            self._keep_alive(line, idle_s=now_s - line.sent_s)
 
     def _unanswered(self, line: DeepgramLine, now_s: float) -> str:
         """Return why a connection that answers nothing is lost; "" if it may go on."""

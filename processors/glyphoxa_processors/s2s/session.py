@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
+from loguru import logger
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.frames import CLOSE_CODE_EXPLANATIONS
 
@@ -80,6 +81,7 @@ class Ends:
 
 
 Given = SpokenWords | SpokenSound | Call | Warned | Ends
+"""What a message of the server says."""
 
 
 class SpeechWire(Wire, Protocol):
@@ -138,8 +140,10 @@ class Endpoint:
             raise Unavailable(str(error)) from error
 
 
-async def responses(line: ProviderSocket[SpeechWire], *, stalled_after_ms: int | None) -> AsyncIterator[Given]:
-    """Yield a response as it arrives, without its end.
+async def responses(
+    line: ProviderSocket[SpeechWire], *, stalled_after_ms: int | None
+) -> AsyncIterator[SpokenWords | SpokenSound | Call]:
+    """Yield a response as it arrives.
 
     Raises:
         SessionFailed: It failed, or nothing arrived for this long.
@@ -165,6 +169,8 @@ async def responses(line: ProviderSocket[SpeechWire], *, stalled_after_ms: int |
                 continue
             if isinstance(given, Warned):
                 warned = given.text
+                logger.warning("{}: the server reports an error: {}", line.wire.name, warned)
+                continue
             yield given
 
 

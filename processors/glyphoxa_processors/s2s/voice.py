@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from loguru import logger
 from pipecat.frames.frames import Frame, InterruptionFrame, LLMContextFrame, TTSAudioRawFrame
 from pipecat.processors.frame_processor import FrameDirection, FrameProcessor, FrameProcessorSetup
 
@@ -34,7 +33,6 @@ from glyphoxa_processors.s2s.session import (
     SpeechWire,
     SpokenSound,
     SpokenWords,
-    Warned,
     instructions_of,
     responses,
     translated,
@@ -252,8 +250,6 @@ class SpeechToSpeechVoice(FrameProcessor):
                     await self._push(turn, pieces.take_sound(pcm), pieces)
                 case Call():
                     calls.append(given)
-                case Warned(text=text):
-                    logger.warning("{}: the server reports an error in turn {}: {}", self, turn, text)
         return calls
 
     async def _push(self, turn: TurnId, frames: list[Frame], pieces: Pieces) -> None:
