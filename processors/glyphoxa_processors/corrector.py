@@ -8,7 +8,7 @@ from dataclasses import replace
 from pipecat.frames.frames import EagerTranscriptionFrame, Frame, InterimTranscriptionFrame, TranscriptionFrame
 from pipecat.processors.frame_processor import FrameDirection, FrameProcessor
 
-from glyphoxa.domain.heard import Correction
+from glyphoxa.domain.heard import Correction, Heard
 from glyphoxa.names.corrector import Correct
 from glyphoxa_processors.recogniser import notes_of, put_notes
 
@@ -16,8 +16,8 @@ from glyphoxa_processors.recogniser import notes_of, put_notes
 class PhoneticCorrector(FrameProcessor):
     """Corrects partial, eager and final transcripts, at once and deterministically.
 
-    An answer prepared for an eager transcript fits the final one only if both are corrected alike. The raw text, the
-    corrections and the times are added to the recogniser's notes on the frame.
+    An answer prepared for an eager transcript fits the final one only if both are corrected alike. The result is added
+    to the recogniser's notes on the frame.
 
     Args:
         correct: Must return at once.
@@ -37,9 +37,8 @@ class PhoneticCorrector(FrameProcessor):
     async def _correct_frame(
         self, frame: TranscriptionFrame | InterimTranscriptionFrame | EagerTranscriptionFrame
     ) -> None:
-        notes = notes_of(frame)
-        transcript_ms = notes.transcript_ms if notes.transcript_ms is not None else self._clock()
-        raw_text, corrections = frame.text, tuple[Correction, ...]()
+        notes, transcript_ms, raw_text = notes_of(frame), self._clock(), frame.text
+        corrections = tuple[Correction, ...]()
         try:
             corrected = self._correct(raw_text, heard=notes.words)
         except Exception as error:  # a failing corrector must not lose the transcript
@@ -47,15 +46,8 @@ class PhoneticCorrector(FrameProcessor):
         else:
             frame.text = corrected.text
             corrections = corrected.corrections
-        put_notes(
-            frame,
-            replace(
-                notes,
-                transcript_ms=transcript_ms,
-                raw_text=raw_text,
-                corrections=corrections,
-                corrected_ms=self._clock(),
-            ),
-        )
+        text, corrected_ms = frame.text.strip(), self._clock()
+        heard = Heard(text, raw_text, corrections, transcript_ms, corrected_ms, notes.words, notes.sound_ms)
+        put_notes(frame, replace(notes, heard=heard))
         # Also set by our STT. An interruption would drop other services' transcripts.
         frame.interruptible = False

@@ -29,7 +29,7 @@ from glyphoxa.turns.endpointing import (
     TurnOver,
 )
 from glyphoxa_processors.frames import TurnOverFrame
-from glyphoxa_processors.recogniser import TranscriptNotes, notes_of
+from glyphoxa_processors.recogniser import notes_of
 
 
 class EndOfTurn(FrameProcessor):
@@ -75,34 +75,14 @@ class EndOfTurn(FrameProcessor):
             case VADUserStoppedSpeakingFrame():
                 speech_end_ms = round((frame.timestamp - frame.stop_secs) * 1_000)
                 return Paused(speech_end_ms=speech_end_ms, at_ms=self._clock())
-            case TranscriptionFrame():
-                notes = notes_of(frame)
-                return Final(
-                    self._heard(frame, notes),
-                    at_ms=self._clock(),
-                    closes=frame.finalized,
-                    revises=notes.revises,
-                    segment=notes.segment,
-                )
-            case InterimTranscriptionFrame():
-                notes = notes_of(frame)
-                return Partial(
-                    self._heard(frame, notes), at_ms=self._clock(), revises=notes.revises, segment=notes.segment
-                )
+            case TranscriptionFrame(text=text) | InterimTranscriptionFrame(text=text):
+                notes, now_ms = notes_of(frame), self._clock()
+                heard = notes.heard or Heard(text.strip(), text, (), now_ms, now_ms)
+                if isinstance(frame, InterimTranscriptionFrame):
+                    return Partial(heard, at_ms=now_ms, revises=notes.revises, segment=notes.segment)
+                return Final(heard, at_ms=now_ms, closes=frame.finalized, revises=notes.revises, segment=notes.segment)
             case _:
                 return None
-
-    def _heard(self, frame: TranscriptionFrame | InterimTranscriptionFrame, notes: TranscriptNotes) -> Heard:
-        now_ms = self._clock()
-        return Heard(
-            text=frame.text.strip(),
-            raw_text=notes.raw_text if notes.raw_text is not None else frame.text,
-            corrections=notes.corrections,
-            transcript_ms=notes.transcript_ms if notes.transcript_ms is not None else now_ms,
-            corrected_ms=notes.corrected_ms if notes.corrected_ms is not None else now_ms,
-            words=notes.words,
-            sound_ms=notes.sound_ms,
-        )
 
     def _take(self, event: EndpointingEvent) -> None:
         if self._hears_onset():

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pipecat.frames.frames import Frame
 
-from glyphoxa.domain.heard import Correction, HeardWord
+from glyphoxa.domain.heard import Heard, HeardWord
 
 Pcm = NDArray[np.int16]
 
@@ -82,27 +82,21 @@ _KEY: Final = "glyphoxa.transcript"
 
 @dataclass(frozen=True, slots=True)
 class TranscriptNotes:
-    """Notes on a transcript. The recogniser writes the first part, the corrector the second. Empty if not written.
+    """Notes on a transcript.
 
     Attributes:
         words: The recogniser's data for each word, with offsets in the raw text.
         sound_ms: Start of the words in the ear's sound.
-        transcript_ms: When the recogniser returned it.
         segment: Number of speech segments begun before the transcribed sound ends.
         revises: It replaces the last transcript.
-        raw_text: The recognised text.
-        corrections: Replacements from the raw text to the frame's text.
-        corrected_ms: When the corrector finished.
+        heard: Written by the corrector.
     """
 
     words: tuple[HeardWord, ...] = ()
     sound_ms: int | None = None
-    transcript_ms: int | None = None
     segment: int | None = None
     revises: bool = False
-    raw_text: str | None = None
-    corrections: tuple[Correction, ...] = ()
-    corrected_ms: int | None = None
+    heard: Heard | None = None
 
 
 def notes_of(frame: Frame) -> TranscriptNotes:

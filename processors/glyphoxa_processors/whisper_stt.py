@@ -407,7 +407,6 @@ class WhisperSTT(FrameProcessor):
             TranscriptNotes(
                 words=heard.words if heard is not None else (),
                 sound_ms=recording.at // _BYTES_PER_MS,
-                transcript_ms=self._clock(),
                 segment=recording.segment,
                 revises=recording.stretch == self._reported_stretch,
             ),

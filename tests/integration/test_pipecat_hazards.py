@@ -253,7 +253,7 @@ async def test_every_kind_of_transcript_is_corrected_alike() -> None:
     heard = [frame for frame in down if isinstance(frame, kinds)]
     assert [type(frame) for frame in heard] == list(kinds)
     assert {frame.text for frame in heard} == {"ask Glyphoxa"}
-    assert {notes_of(frame).raw_text for frame in heard} == {"ask glif oxa"}
+    assert {noted.raw_text for frame in heard if (noted := notes_of(frame).heard)} == {"ask glif oxa"}
     assert {notes_of(frame).words for frame in heard} == {()}  # a recogniser that tells nothing of its words
 
 
