@@ -11,8 +11,8 @@ _CLOUD: Final = "glyphoxa_processors.cloud"
 _deepgram = partial(over_sockets, key_env="DEEPGRAM_API_KEY")
 
 ROWS: Final = (
-    _deepgram("stt", "deepgram-nova", f"{_CLOUD}.deepgram_stt:make_nova", model="nova-3-general"),
-    _deepgram("stt", "deepgram-flux", f"{_CLOUD}.deepgram_stt:make_flux", model="flux-general-en"),
+    _deepgram("stt", "deepgram-nova", f"{_CLOUD}.deepgram_stt:NovaStt", model="nova-3-general"),
+    _deepgram("stt", "deepgram-flux", f"{_CLOUD}.deepgram_stt:FluxStt", model="flux-general-en"),
     from_openai("tts", "openai", f"{_CLOUD}.voices:openai", model="gpt-4o-mini-tts"),
     _deepgram("tts", "deepgram", f"{_CLOUD}.voices:deepgram"),
     over_sockets("tts", "cartesia", f"{_CLOUD}.voices:cartesia", key_env="CARTESIA_API_KEY", model="sonic-3"),

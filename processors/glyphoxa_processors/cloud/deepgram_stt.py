@@ -58,6 +58,7 @@ ACKNOWLEDGED_WITHIN_S = 2.0
 """An endpoint that does not know new key terms may not answer."""
 ANSWERED_WITHIN_S = 1.5
 """Half of a turn's wait for its words: the other half is for the next connection. Answers usually take 0.3 s."""
+_BYTES_PER_S = 2 * INPUT_RATE_HZ
 _LONGEST_REPEATED_S = 60
 _ONSET_S = 1.0
 """Between turns, the last second may contain speech that the detector has not reported yet."""
@@ -261,23 +262,36 @@ class DeepgramStt(FrameProcessor):
     """The common base of Nova and Flux: the connection, the sound without a transcript, segments and key terms.
 
     Args:
-        url: Address with the path, without the query.
-        query: All fixed parameters.
+        version: Of the service's address.
+        query: Parameters of this service.
+        keyterms: Must already fit the provider's limits (`glyphoxa.names.keyterms`). A `KeytermsFrame` updates them.
         takes_names: The service accepts new key terms on the open connection.
     """
 
     def __init__(
-        self, url: str, *, key: str, query: Mapping[str, str], keyterms: Sequence[str], takes_names: bool
+        self,
+        connection: Connection,
+        version: str,
+        query: Mapping[str, str],
+        *,
+        keyterms: Sequence[str],
+        takes_names: bool,
     ) -> None:
         super().__init__()
-        self._url = url
-        self._key = key
-        self._query = query
+        address = socket_url(connection.base_url or "wss://api.deepgram.com")
+        self._url = address if address.endswith("/listen") else f"{address}/{version}/listen"
+        self._headers = {"Authorization": f"Token {connection.key}"}
+        self._query = {
+            "model": connection.model,
+            "encoding": "linear16",
+            "sample_rate": str(INPUT_RATE_HZ),
+            "mip_opt_out": "true",
+            **query,
+        }
         self._names = tuple(keyterms)
         self._takes_names = takes_names
         self._limit = KeytermLimit()
-        self._bytes_per_s = 2 * int(query["sample_rate"])
-        self._sound = SoundBuffer(bytes_per_s=self._bytes_per_s, longest_s=_LONGEST_REPEATED_S)
+        self._sound = SoundBuffer(bytes_per_s=_BYTES_PER_S, longest_s=_LONGEST_REPEATED_S)
         self._line: DeepgramLine | None = None
         self._running: asyncio.Task[None] | None = None
         self._first_attempt = asyncio.Event()
@@ -340,7 +354,7 @@ class DeepgramStt(FrameProcessor):
     def _hear(self, audio: bytes) -> None:
         self._sound.heard(audio)
         if not self._is_speaking and not self._n_pauses:
-            self._sound.keep_last(int(_ONSET_S * self._bytes_per_s))
+            self._sound.keep_last(int(_ONSET_S * _BYTES_PER_S))
         if self._line is not None:
             self._line.put_sound(audio)
 
@@ -374,7 +388,7 @@ class DeepgramStt(FrameProcessor):
                 line.fault = reason_in(came) or "the server reports an error"
 
     async def _say(self, said: DeepgramTranscript, line: DeepgramLine) -> None:
-        begin, first, end = (int(s * self._bytes_per_s) for s in (said.from_s, said.first_s, said.to_s))
+        begin, first, end = (int(s * _BYTES_PER_S) for s in (said.from_s, said.first_s, said.to_s))
         # The segment is marked, so that a late transcript is not taken for another turn's.
         segment = self._sound.segment_at(begin, first, end)
         if said.is_final:
@@ -464,8 +478,7 @@ class DeepgramStt(FrameProcessor):
         """Use one connection until it ends. Returns whether this side ended it."""
         names = self._limit.fit(self._names)
         query = urlencode([*self._query.items(), *(("keyterm", name) for name in names)])
-        url, headers = f"{self._url}?{query}", {"Authorization": f"Token {self._key}"}
-        wire = DeepgramWire(url, headers, self._transcripts, self._said)
+        wire = DeepgramWire(f"{self._url}?{query}", self._headers, self._transcripts, self._said)
         socket = await ProviderSocket(wire).open()
         line = DeepgramLine(socket, names, now_s=self._now_s())
         sending = asyncio.create_task(line.send_all(), name="send")
@@ -499,7 +512,7 @@ class DeepgramStt(FrameProcessor):
 
     def _open(self, line: DeepgramLine) -> None:
         """Send a new connection the sound without a transcript."""
-        missed, step = self._sound.reopened(), self._bytes_per_s // 10
+        missed, step = self._sound.reopened(), _BYTES_PER_S // 10
         for at in range(0, len(missed), step):
             line.put_sound(missed[at : at + step])
         self._line = line
@@ -524,7 +537,7 @@ class DeepgramStt(FrameProcessor):
         if line.asked_s is None or now_s - line.asked_s <= ANSWERED_WITHIN_S:
             return ""
         is_silent = now_s - line.received_s > ANSWERED_WITHIN_S
-        if line.n_asked and is_silent and len(self._sound) > _NOTICEABLE_S * self._bytes_per_s:
+        if line.n_asked and is_silent and len(self._sound) > _NOTICEABLE_S * _BYTES_PER_S:
             return f"it answered nothing for {ANSWERED_WITHIN_S:g} s after a pause"
         if now_s - line.asked_s > 2 * ANSWERED_WITHIN_S:
             line.asked_s = None
@@ -537,6 +550,18 @@ class NovaStt(DeepgramStt):
 
     _transcripts = "Results"
     _said = staticmethod(nova_said)
+
+    def __init__(self, connection: Connection, *, keyterms: Sequence[str] = (), language: str = "en") -> None:
+        query = {
+            "language": language,
+            "channels": "1",
+            # The ear finds the pauses. Its own detection would cut segments twice.
+            "endpointing": "false",
+            "interim_results": "true",
+            "punctuate": "true",
+        }
+        # New names are taken since October 2026, not on regional endpoints.
+        super().__init__(connection, "v1", query, keyterms=keyterms, takes_names=connection.model.startswith("nova-3"))
 
     def _note_pause(self, line: DeepgramLine) -> None:
         line.asked_s = self._now_s()
@@ -561,8 +586,10 @@ class FluxStt(DeepgramStt):
     _transcripts = "TurnInfo"
     _said = staticmethod(flux_said)
 
-    def __init__(self, url: str, **options: Any) -> None:
-        super().__init__(url, **options)
+    def __init__(self, connection: Connection, *, keyterms: Sequence[str] = (), language: str = "en") -> None:
+        # The language is the model's own. The timeout matters only if a pause is never reported.
+        query = {"eot_threshold": "1.0", "eot_timeout_ms": "30000"}
+        super().__init__(connection, "v2", query, keyterms=keyterms, takes_names=True)
         self._turn_is_open = False
         self._is_forced = False
         self._sequence = -1
@@ -598,54 +625,4 @@ class FluxStt(DeepgramStt):
     def _keep_alive(self, line: DeepgramLine, *, idle_s: float) -> None:
         # There is no message for this. The service counts silence as sound, and ends no turn without any.
         if idle_s >= (_NOTICEABLE_S if self._turn_is_open else _KEPT_ALIVE_EVERY_S):
-            self._hear(bytes(2 * int(_NOTICEABLE_S * self._bytes_per_s / 2)))
-
-
-def make_nova(connection: Connection, *, keyterms: Sequence[str] = (), language: str = "en") -> NovaStt:
-    """Create a Nova recogniser for one ear.
-
-    `keyterms` must already fit the provider's limits (`glyphoxa.names.keyterms`). Update them with a `KeytermsFrame`.
-    """
-    query = {
-        "language": language,
-        "channels": "1",
-        # The ear finds the pauses. Its own detection would cut segments twice.
-        "endpointing": "false",
-        "interim_results": "true",
-        "punctuate": "true",
-    }
-    return NovaStt(
-        _address(connection, "v1"),
-        key=connection.key,
-        query=_query(connection) | query,
-        keyterms=keyterms,
-        # Since October 2026, not on regional endpoints.
-        takes_names=connection.model.startswith("nova-3"),
-    )
-
-
-def make_flux(connection: Connection, *, keyterms: Sequence[str] = (), language: str = "en") -> FluxStt:
-    """Create a Flux recogniser, see `make_nova`. `language` is the model's own tag."""
-    # The timeout matters only if a pause is never reported.
-    query = {"eot_threshold": "1.0", "eot_timeout_ms": "30000"}
-    return FluxStt(
-        _address(connection, "v2"),
-        key=connection.key,
-        query=_query(connection) | query,
-        keyterms=keyterms,
-        takes_names=True,
-    )
-
-
-def _query(connection: Connection) -> dict[str, str]:
-    return {
-        "model": connection.model,
-        "encoding": "linear16",
-        "sample_rate": str(INPUT_RATE_HZ),
-        "mip_opt_out": "true",
-    }
-
-
-def _address(connection: Connection, version: str) -> str:
-    address = socket_url(connection.base_url or "wss://api.deepgram.com")
-    return address if address.endswith("/listen") else f"{address}/{version}/listen"
+            self._hear(bytes(2 * int(_NOTICEABLE_S * _BYTES_PER_S / 2)))
