@@ -15,7 +15,6 @@ from pipecat.frames.frames import (
 )
 from pipecat.processors.frame_processor import FrameDirection, FrameProcessor
 
-from glyphoxa.chat.client import NoAnswer
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.npc.table import INPUT_RATE_HZ
@@ -23,7 +22,7 @@ from glyphoxa.prompt.prompt import Message, Prompt
 from glyphoxa.providers.building import KINDS, LLM, S2S, STT, TTS, Choice, build
 from glyphoxa_pipelines.host import PipelineHost
 from glyphoxa_processors.hot_context import as_context
-from glyphoxa_processors.llm import NoWords, SpokenLLM
+from glyphoxa_processors.llm import SpokenLLM
 from glyphoxa_processors.speaker import Sample
 
 _SYSTEM: Final = "You answer with one word."
@@ -68,8 +67,6 @@ async def _ask_llm(choice: Choice) -> str:
         if not await llm.run_inference(context):
             raise Unavailable("the model returned no words")
         return f"answered after {_ms_since(began_s)} ms"
-    except (NoAnswer, NoWords, TimeoutError) as error:
-        raise Unavailable(str(error)) from error
     finally:
         await llm.cleanup()
 

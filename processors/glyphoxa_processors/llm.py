@@ -26,9 +26,10 @@ from pipecat.services.llm_service import LLMService
 from pipecat.services.settings import LLMSettings
 from pipecat.utils.types import is_given
 
-from glyphoxa.chat.client import ChatClient, Delta, NoAnswer
+from glyphoxa.chat.client import ChatClient, Delta
 from glyphoxa.chat.dialect import Connection, Dialect, Dialects
 from glyphoxa.chat.reasoning import ReplyPart, ReplyText
+from glyphoxa.domain.errors import Unavailable
 from glyphoxa_processors.frames import AnotherTryFrame, PrimeFrame, RetractFrame
 from glyphoxa_processors.hot_context import as_context
 from glyphoxa_processors.moved import OpenAILLMAdapter
@@ -147,7 +148,8 @@ class SpokenLLM(LLMService[OpenAILLMAdapter]):
         """Ask outside a pipeline. Return the latency and what the server can do, in words.
 
         Raises:
-            NoAnswer, NoWords, TimeoutError: There is no answer.
+            Unavailable: There is no answer, with the reason.
+            openai.APIError: The server cannot be reached.
         """
         options = {"stream_options": {"include_usage": True}, "tools": [_A_TOOL]}
         request = {**await self._request(context), **options}
@@ -227,11 +229,11 @@ class SpokenLLM(LLMService[OpenAILLMAdapter]):
         """Yield the pieces of an answer. What fails after the model has stopped is no failure.
 
         Raises:
-            TimeoutError: The first piece or the next one is late.
+            Unavailable: The first piece or the next one is late.
         """
         loop = asyncio.get_running_loop()
         until_s = loop.time() + self.deadlines.first_token_ms / 1_000
-        late = TimeoutError(f"timed out: no first word within {self.deadlines.first_token_ms} ms")
+        late = Unavailable(f"timed out: no first word within {self.deadlines.first_token_ms} ms")
         is_finished = False
         async with contextlib.AsyncExitStack() as held:
             try:
@@ -244,7 +246,7 @@ class SpokenLLM(LLMService[OpenAILLMAdapter]):
                     yield delta
                     is_finished = is_finished or bool(delta.finish)
                     until_s = loop.time() + (_DRAIN_S if is_finished else self.deadlines.stall_ms / 1_000)
-                    late = TimeoutError(f"timed out: the model paused for more than {self.deadlines.stall_ms} ms")
+                    late = Unavailable(f"timed out: the model paused for more than {self.deadlines.stall_ms} ms")
             except StopAsyncIteration:
                 pass
             except TimeoutError as error:
@@ -288,7 +290,7 @@ class SpokenLLM(LLMService[OpenAILLMAdapter]):
                     n_read = (delta.extras.get("timings") or {}).get("prompt_n", n_read)
                 if self._cache is not None and frame.prompt.is_bare and n_read >= _WORTH_KEEPING_TOKENS:
                     await self._cache.save()
-        except (OpenAIError, NoAnswer) as error:
+        except (OpenAIError, Unavailable) as error:
             logger.debug("a prompt could not be primed: {}", type(error).__name__)
 
 
@@ -321,7 +323,7 @@ def ollama(connection: Connection, **options: Any) -> SpokenLLM:
     return openai(replace(connection, base_url=connection.base_url or "http://localhost:11434/v1"), **options)
 
 
-class NoWords(Exception):
+class NoWords(Unavailable):
     """A model's answer has no words.
 
     Args:
@@ -428,7 +430,7 @@ def _settings(model: str) -> LLMSettings:
 
 def _reason(error: Exception) -> str:
     """Return what the DM reads about a failed answer."""
-    if isinstance(error, TimeoutError | NoAnswer | NoWords):
+    if isinstance(error, Unavailable):
         return str(error)
     cause = f" ({type(error.__cause__).__name__})" if error.__cause__ is not None else ""
     return f"the model failed: {str(error) or type(error).__name__}{cause}"
