@@ -21,10 +21,10 @@ from benchmarks.recall_world import LoadedTalk
 from benchmarks.runner import tell
 from glyphoxa.adapters.postgres.chunks.embedding_queue import EmbeddingQueue
 from glyphoxa.app.background import chronicle_log, chronicler_of, timeline_writer
+from glyphoxa.config.memory_graph import MemoryGraphSettings, RecallStage
 from glyphoxa.domain.ids import CampaignId, SessionId
 from glyphoxa.domain.knowledge import Recalled, RecalledSummary, RecalledUtterance, lines_of
-from glyphoxa.memory_graph.deep_recall import DeepRecall
-from glyphoxa.memory_graph.settings import MemoryGraphSettings, RecallStage
+from glyphoxa.plugins.memory_graph.deep_recall import DeepRecall
 from glyphoxa.recall.recall import RecallAround, RecallSettings
 from glyphoxa.transcript.ports import TalkQuery
 

@@ -51,6 +51,7 @@ class Plugin:
         pages: Functions that add pages to a served table: see `glyphoxa.web.desk.frame.AddPages`.
         tools: Functions that open tools for NPCs when a table opens: see `glyphoxa.app.table.OpenTools`.
         providers: Sequences of `glyphoxa.providers.rows.Provider`.
+        recall: Functions that open deep recall: see `glyphoxa.app.background.OpenDeepRecall`. The first is used.
     """
 
     settings: Mapping[str, str] = field(default_factory=dict)
@@ -61,6 +62,7 @@ class Plugin:
     pages: Sequence[str] = ()
     tools: Sequence[str] = ()
     providers: Sequence[str] = ()
+    recall: Sequence[str] = ()
 
 
 class BrokenPlugin(GlyphoxaError):

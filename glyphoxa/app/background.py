@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, fields, replace
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from loguru import logger
 
@@ -37,7 +37,8 @@ from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.defaults import CHECK_EVERY
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, UtteranceId
-from glyphoxa.judgement.safety import SafetyTopics, topics_of
+from glyphoxa.domain.knowledge import Recalled
+from glyphoxa.judgement.safety import topics_of
 from glyphoxa.language.relations import RelationWords
 from glyphoxa.names.corrector import Corrector
 from glyphoxa.names.gazetteer import Gazetteer
@@ -47,28 +48,25 @@ from glyphoxa.npc.reviser import Asking
 from glyphoxa.npc.second_look import TEMPERATURE
 from glyphoxa.npc.tool_spec import Found, nothing
 from glyphoxa.npc.toolbox import Toolbox
+from glyphoxa.plugin import parts
 from glyphoxa.prompt.when import days_in
 from glyphoxa.providers.building import (
     CHRONICLE,
     CURATOR,
-    LLM,
     NONE,
     RECALL,
-    RERANK,
     SECOND_LOOK,
     build,
     find,
     maker_of,
     runs_here,
 )
-from glyphoxa.recall.recall import RecallAround
+from glyphoxa.recall.recall import RecallAround, RecallResult
 from glyphoxa.recall.vectors import Embedder
+from glyphoxa.transcript.ports import MemorySearch, TalkQuery
 
 if TYPE_CHECKING:
     from glyphoxa.adapters.local.llama import LlamaServer
-    from glyphoxa.adapters.openai_models import HttpReranker
-    from glyphoxa.memory_graph.deep_recall import DeepRecall
-    from glyphoxa.memory_graph.settings import RecallMethod
 
 
 # The language models of the background tasks (second look, recall, chronicle), as configured.
@@ -499,61 +497,23 @@ async def open_asking(
 # Deep recall: how NPCs of tier DEEP search their memory, as configured.
 
 
-_LOCAL_RECALL: Final = {"llm_lines": 16, "llm_rounds": 2}
-"""A slot of the local model holds 2,048 tokens, and it reads about 50 a second."""
+class DeepSearch(MemorySearch, Protocol):
+    """Searches talk, facts and summaries."""
+
+    async def search(self, campaign: CampaignId, npc: NpcId, query: TalkQuery) -> RecallResult[Recalled]:
+        """Return what is found with its reasons, and what was left out."""
 
 
-async def open_deep_recall(  # noqa: PLR0913 - independent parts, passed once
-    settings: Settings,
-    store: Store,
-    campaign: Campaign,
-    stack: AsyncExitStack,
-    *,
-    method: RecallMethod,
-    safety: SafetyTopics,
-    llama: LlamaServer | None = None,
-    **asked: Any,
-) -> DeepRecall:
-    """Open recall with the configured stages and language model. `stack` closes it; nothing is downloaded.
+OpenDeepRecall = Callable[..., Awaitable[DeepSearch]]
+"""Opens deep recall: takes settings, store, campaign and a stack that closes it; `llama`, the model that runs here,
+None: it is loaded if the method needs it; `deadline_ms`; and what an NPC heard last (`recent`) and has in every prompt
+(`world`). Nothing is downloaded. Raises InvalidInput, NotFound and Corrupt for what the method needs.
+"""
 
-    Args:
-        method: The recall method.
-        llama: The model that runs here. None: it is loaded if the method needs it.
-        asked: `deadline_ms`, `recent` and `world` of `DeepRecall`.
 
-    Raises:
-        InvalidInput: See `open_asker`; or the method needs something unavailable.
-        NotFound: The local model's weights are missing.
-        Corrupt: They are damaged.
-    """
-    # Imported only if needed.
-    from glyphoxa.memory_graph.deep_recall import DeepRecall
-
-    chosen = settings.recall.model_copy(update={"method": method})
-    llm: ModelAsker | None = None
-    if chosen.asks_a_model:
-        is_local = runs_here(RECALL, chosen.llm.name)
-        if llama is None and is_local and runs_here(LLM, settings.providers.llm.name):
-            llama = await load_llama(settings, stack)
-        llm = replace(open_asker(settings, stack, kind=RECALL, llama=llama), forbids=safety.forbids)
-        if is_local:
-            unset = {
-                name: value for name, value in _LOCAL_RECALL.items() if name not in settings.recall.model_fields_set
-            }
-            chosen = chosen.model_copy(update=unset)
-    reranker: HttpReranker | None = None
-    if method == "hybrid_rerank" and chosen.rerank.name != NONE:
-        reranker = build(chosen.rerank, section=RERANK)
-        stack.push_async_callback(reranker.close)
-    deep = DeepRecall(
-        store.past_talk,
-        knowledge=store,
-        words=RelationWords.of(campaign),
-        always_injected=campaign.schema.always_injected(),
-        settings=chosen,
-        llm=llm,
-        reranker=reranker,
-        **asked,
-    )
-    stack.push_async_callback(deep.close)
-    return deep
+def deep_recall() -> OpenDeepRecall:
+    """Return the opener of the first plug-in that has one. Raises: InvalidInput: None has."""
+    opening: list[OpenDeepRecall] = parts("recall")
+    if not opening:
+        raise InvalidInput("recall.method and recall.stages need a plug-in, and none is installed: reinstall glyphoxa")
+    return opening[0]

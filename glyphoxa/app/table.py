@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from random import Random
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from loguru import logger
 
@@ -21,11 +21,11 @@ from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.transcript.table_commands import PostgresTableCommands
 from glyphoxa.app import engines
 from glyphoxa.app.background import (
+    deep_recall,
     local_slots,
     make_names,
     memory_of,
     open_asking,
-    open_deep_recall,
     summariser_at_table,
 )
 from glyphoxa.app.engines import EarSpec, Host, MouthSpec, OpenMouth, read_playable
@@ -68,6 +68,7 @@ from glyphoxa.prompt.scene import Past
 from glyphoxa.prompt.when import SaidWhen
 from glyphoxa.prompt.wording import wording
 from glyphoxa.transcript.journal import SessionMark
+from glyphoxa.transcript.ports import MemorySearch
 from glyphoxa.transcript.sessions import LastSessions
 from glyphoxa.turns.address import Addressing
 from glyphoxa.turns.barge_in import BargeIn
@@ -76,10 +77,6 @@ from glyphoxa.turns.expertise import Expertise
 from glyphoxa.turns.floor import Floor, OpenTurns, Patience
 from glyphoxa.turns.questions import Questions
 from glyphoxa.turns.turn_taking import TurnTaking
-
-if TYPE_CHECKING:
-    from glyphoxa.memory_graph.deep_recall import DeepRecall
-
 
 # Tools of plug-ins.
 
@@ -444,7 +441,7 @@ class TableBuilder:
             latencies=self.latencies,
         )
 
-    async def _open_deep_talk(self) -> DeepRecall | None:
+    async def _open_deep_talk(self) -> MemorySearch | None:
         """Open past talk for the tools of a tier DEEP NPC, if the settings want more than `talk`."""
         settings, store, context = self.settings, self.store, self.context
         if store is None or settings.recall.is_plain:
@@ -454,13 +451,11 @@ class TableBuilder:
             heard = (said for said in self.memory.journal.recent.of(self.session) if npc in said.witnesses)
             return [f"{said.speaker_name}: {said.text}" for said in heard]
 
-        return await open_deep_recall(
+        return await deep_recall()(
             settings,
             store,
             self.campaign,
             self.stack,
-            method=settings.recall.searches_by,
-            safety=topics_of(self.campaign),
             llama=self.local.llama,
             deadline_ms=TIER_RULES["DEEP"].ceiling_ms - _REST_OF_A_CALL_MS,
             recent=heard_last,

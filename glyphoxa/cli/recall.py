@@ -16,6 +16,7 @@ from glyphoxa.app.desk import Desk
 from glyphoxa.cli.render import cut, show_lines, show_rows
 from glyphoxa.cli.scope import CAMPAIGN, desk_at, embedder_or_words, opened_store, settings_with_memory
 from glyphoxa.cli.verb import Verb, argument, in_a_loop, limit, one_of
+from glyphoxa.config.memory_graph import RecallMethod
 from glyphoxa.dm.entities import NameResolver
 from glyphoxa.dm.turns import RecalledThen, found_by
 from glyphoxa.dm.wording import IndentedLine
@@ -24,10 +25,8 @@ from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.knowledge import Recalled, RecalledFact, RecalledUtterance
 from glyphoxa.domain.turn import Rejected
-from glyphoxa.judgement.safety import topics_of
 from glyphoxa.language.facts import moment
 from glyphoxa.language.prompt_quotes import recalled_line
-from glyphoxa.memory_graph.settings import RecallMethod
 from glyphoxa.prompt.gather import HotContexts
 from glyphoxa.prompt.known_world import KnownWorld
 from glyphoxa.prompt.prefetch import Prefetch
@@ -106,13 +105,13 @@ async def _answer(desk: Desk, question: str, contexts: HotContexts, options: arg
     search: Search = partial(desk.store.past_talk.search, desk.campaign, npc, by_words=options.lexical, patient=True)
     async with AsyncExitStack() as stack:
         if options.method is not None:
-            from glyphoxa.app.background import open_deep_recall
+            from glyphoxa.app.background import deep_recall
 
             campaign = await desk.store.campaigns.get(desk.campaign)
-            deep = await open_deep_recall(
-                *(desk.settings, desk.store, campaign, stack),
-                method=options.method,
-                safety=topics_of(campaign),
+            method = desk.settings.recall.model_copy(update={"method": options.method})
+            deep = await deep_recall()(
+                desk.settings.model_copy(update={"recall": method}),
+                *(desk.store, campaign, stack),
                 world=lambda npc: "\n".join(contexts.standing(npc)),
             )
             search = partial(deep.search, desk.campaign, npc)

@@ -10,10 +10,10 @@ from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 from glyphoxa.chat.dialect import Habits, Reasoning, Roles
 from glyphoxa.chat.models import is_a_path, wrong_gguf_name
 from glyphoxa.config.located_yaml import Wrong
+from glyphoxa.config.memory_graph import MemoryGraphSettings, RecallMethod
 from glyphoxa.config.sections import NameOf, ProviderSettings, Section, from_folder
 from glyphoxa.domain.errors import did_you_mean
 from glyphoxa.domain.heard import LONGEST_CODE, UNSURE, PhoneticCode, Similarity
-from glyphoxa.memory_graph.settings import MemoryGraphSettings, RecallMethod
 from glyphoxa.providers.building import EMBEDDINGS, LLM, NONE, RECALL, STT, TTS, find, missing_settings, runs_here
 
 MOST_FALLBACKS = 3
@@ -267,7 +267,7 @@ class RerankSettings(ProviderSettings):
     name: Annotated[str, NameOf("reranker", or_none=True)] = "none"
 
 
-class DeepRecallSettings(MemoryGraphSettings, Section):
+class DeepRecallSettings(MemoryGraphSettings):
     """How the tools of an NPC of budget tier DEEP search its memory. Recall within a turn, and NPCs of other tiers,
     always use `hybrid` without stages, because somebody waits for the answer.
     """

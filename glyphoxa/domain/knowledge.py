@@ -347,7 +347,7 @@ class EndedFact:
 class Signal(StrEnum):
     """Signals that rank an utterance, each with its share of the score.
 
-    The first ones belong to `glyphoxa.recall.ranking`, two to time, and the rest to `glyphoxa.memory_graph` (if
+    The first ones belong to `glyphoxa.recall.ranking`, two to time, and the rest to `glyphoxa.plugins.memory_graph` (if
     enabled).
     """
 

@@ -8,12 +8,11 @@ from dataclasses import replace
 from typing import Any
 
 from glyphoxa.adapters.postgres.store import Store
-from glyphoxa.app.background import memory_of, open_deep_recall, timeline_writer
+from glyphoxa.app.background import deep_recall, memory_of, timeline_writer
 from glyphoxa.config.provider_sections import DeepRecallSettings
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.ids import SessionId
 from glyphoxa.domain.knowledge import RecalledFact, RecalledSummary
-from glyphoxa.judgement.safety import SafetyTopics
 from glyphoxa.npc.toolbox import Toolbox
 from glyphoxa.transcript.ports import TalkQuery
 from tests.integration.test_chronicle import CAMPAIGN, EVENING, a_known_party, read_new, said
@@ -59,9 +58,9 @@ async def test_superseded_fact_links_the_new_one_to_its_line(store: Store) -> No
 async def test_search_of_a_deep_npc_returns_facts_and_summaries_that_it_knows(store: Store) -> None:
     await an_evening(store)
     campaign = await store.campaigns.get(CAMPAIGN)
-    settings = Settings(recall=DeepRecallSettings(stages=("diffusion",)))
+    settings = Settings(recall=DeepRecallSettings(method="hybrid", stages=("diffusion",)))
     async with AsyncExitStack() as stack:
-        deep = await open_deep_recall(settings, store, campaign, stack, method="hybrid", safety=SafetyTopics())
+        deep = await deep_recall()(settings, store, campaign, stack)
         heard = [said(n, "").id for n in (1, 2, 3, 4)]
         found = await deep.search(
             CAMPAIGN, SMITH, TalkQuery("Is Eldrinax an old wizard, and who brings six crowns?", limit=30)

@@ -25,17 +25,17 @@ from glyphoxa.chronicle.llm_extractor import LlmExtractor
 from glyphoxa.chronicle.rules_extractor import RulesExtractor
 from glyphoxa.chronicle.summaries import LlmSummariser
 from glyphoxa.chronicle.talk import Extraction, KnownEntity, NumberedUtterance, SceneTalk
+from glyphoxa.config.memory_graph import MemoryGraphSettings
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.heard import HeardWord
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId
 from glyphoxa.language.words import words
-from glyphoxa.memory_graph.graph import MemoryGraph
-from glyphoxa.memory_graph.methods import GraphRecall
-from glyphoxa.memory_graph.pipeline import GraphQuestion
-from glyphoxa.memory_graph.settings import MemoryGraphSettings
 from glyphoxa.names.gazetteer import Entry, Gazetteer
 from glyphoxa.npc.reviser import Asking, Doubted, SecondLook
+from glyphoxa.plugins.memory_graph.graph import MemoryGraph
+from glyphoxa.plugins.memory_graph.methods import GraphRecall
+from glyphoxa.plugins.memory_graph.pipeline import GraphQuestion
 from glyphoxa.providers.building import CHRONICLE
 from tests.support.builders import SMITH, an_utterance
 from tests.unit.chronicle.test_coined_terms import CAMPAIGN, EVENING, Transcript

@@ -18,13 +18,12 @@ from benchmarks.servers.local import LocalServer
 from benchmarks.servers.openai import OpenAiServer, Reply
 from glyphoxa.adapters.local.llama import LlamaServer
 from glyphoxa.adapters.postgres.store import Store
-from glyphoxa.app.background import local_slots, open_deep_recall, slot_of
+from glyphoxa.app.background import deep_recall, local_slots, slot_of
+from glyphoxa.config.memory_graph import RecallMethod
 from glyphoxa.config.provider_sections import DeepRecallSettings, RecallLlmSettings, RerankSettings
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import NpcId, UtteranceId
-from glyphoxa.judgement.safety import SafetyTopics
-from glyphoxa.memory_graph.settings import RecallMethod
 from glyphoxa.providers.building import RECALL, SECOND_LOOK
 from glyphoxa.recall.recall import RecallResult
 from glyphoxa.transcript.ports import TalkQuery
@@ -110,9 +109,9 @@ async def talk(store: Store) -> Store:
 
 async def asked(store: Store, settings: Settings, method: RecallMethod, **more: Any) -> RecallResult[Any]:
     async with AsyncExitStack() as stack:
-        deep = await open_deep_recall(
-            settings, store, a_campaign(), stack, method=method, safety=SafetyTopics(), **more
-        )
+        recall = settings.recall.model_copy(update={"method": method})
+        chosen = settings.model_copy(update={"recall": recall})
+        deep = await deep_recall()(chosen, store, a_campaign(), stack, **more)
         return await deep.search(CAMPAIGN, SMITH, TalkQuery("What of Ilvara?", limit=15))
 
 

@@ -20,7 +20,7 @@ LONG = {
     "tests/unit/prompt": 27,
     "tests/unit/demo": 4,
     "tests/unit/language": 6,
-    "tests/unit/memory_graph": 9,
+    "tests/unit/plugins": 9,
     "tests/unit/names": 26,
     "tests/unit/npc": 18,
     "tests/unit/observability": 1,

@@ -82,7 +82,7 @@ class Store:
         return (await self.world_memory(campaign).refresh()).summary
 
     async def snapshot(self, campaign: CampaignId) -> WorldSnapshot:
-        """Return the rows of a campaign's world. See `glyphoxa.memory_graph.deep_recall.Knowledge`."""
+        """Return the rows of a campaign's world. See `glyphoxa.plugins.memory_graph.deep_recall.Knowledge`."""
         return (await self.world_memory(campaign).refresh()).snapshot()
 
     def earlier_sessions(self, campaign: CampaignId, npc: NpcId) -> Iterator[RecalledSummary]:

@@ -14,13 +14,13 @@ from loguru import logger
 
 from glyphoxa.chat.asker import ModelAsker
 from glyphoxa.chat.questions import StructuredLlm
+from glyphoxa.config.memory_graph import MemoryGraphSettings, RecallMethod, RecallStage
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.ids import NpcId, UtteranceId
 from glyphoxa.domain.knowledge import Recalled
-from glyphoxa.memory_graph import deep_recall
-from glyphoxa.memory_graph.deep_recall import DeepRecall
-from glyphoxa.memory_graph.graph import graph_of_view
-from glyphoxa.memory_graph.settings import MemoryGraphSettings, RecallMethod, RecallStage
+from glyphoxa.plugins.memory_graph import deep_recall
+from glyphoxa.plugins.memory_graph.deep_recall import DeepRecall
+from glyphoxa.plugins.memory_graph.graph import graph_of_view
 from glyphoxa.recall.recall import Recall, RecallResult, RecallSettings
 from glyphoxa.recall.transcript_memory import Transcripts
 from glyphoxa.transcript.ports import FeedUtterance, TalkQuery

@@ -28,7 +28,7 @@ import numpy as np
 from numpy import float64, int64, intp
 from numpy.typing import NDArray
 
-from glyphoxa.memory_graph.settings import MemoryGraphSettings
+from glyphoxa.config.memory_graph import MemoryGraphSettings
 
 CONDUCTANCE: Final[Mapping[str, float]] = MappingProxyType(
     {

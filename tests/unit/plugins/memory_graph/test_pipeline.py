@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from numpy import bool_, float32, float64, intp
 from numpy.typing import NDArray
 
-from glyphoxa.memory_graph.graph import MemoryGraph, Said, TalkGraph
-from glyphoxa.memory_graph.pipeline import GraphQuestion, Recollection, recall
-from glyphoxa.memory_graph.settings import MemoryGraphSettings, RecallStage
+from glyphoxa.config.memory_graph import MemoryGraphSettings, RecallStage
+from glyphoxa.plugins.memory_graph.graph import MemoryGraph, Said, TalkGraph
+from glyphoxa.plugins.memory_graph.pipeline import GraphQuestion, Recollection, recall
 from tests.support.memory_graph import GRAPH_STAGES
 from tests.support.proof import n_examples
 

@@ -16,15 +16,15 @@ from numpy.typing import NDArray
 
 from glyphoxa.chronicle.rules_extractor import names_of
 from glyphoxa.chronicle.timeline import NAMED_IN, OCCURRED_AT, PART_OF
+from glyphoxa.config.memory_graph import MemoryGraphSettings
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.ids import EntityId, UtteranceId
 from glyphoxa.domain.knowledge import TOOK_PART, Fact, lines_of
 from glyphoxa.domain.node_types import NODE_TYPE_OF
 from glyphoxa.language.relations import IN_ENGLISH, RelationWords
 from glyphoxa.language.text import Text
-from glyphoxa.memory_graph.diffusion import CONDUCTANCE, Edges, joined, semantic_layer, temporal_layer
-from glyphoxa.memory_graph.settings import MemoryGraphSettings
 from glyphoxa.names.gazetteer import Gazetteer
+from glyphoxa.plugins.memory_graph.diffusion import CONDUCTANCE, Edges, joined, semantic_layer, temporal_layer
 from glyphoxa.prompt.select import told_sentence
 from glyphoxa.recall.talk_index import TalkIndex
 from glyphoxa.recall.witnessed import ViewColumns
@@ -97,7 +97,7 @@ class MemoryGraph:
     Args:
         ids: Unique.
         types: "event", "character_sheet", "location_state", "rule_constraint" or any other.
-        edges: Source and target, as places of nodes, and type; see `glyphoxa.memory_graph.diffusion.CONDUCTANCE`.
+        edges: Source and target, as places of nodes, and type; see `CONDUCTANCE`.
         turns: Shape (n,), when each happened, counted over all sessions; negative for a node without a time. None: no
             node has one.
         vectors: Shape (n, dimensions), of unit length; a row of zeros has no vector yet. None: no node has one.

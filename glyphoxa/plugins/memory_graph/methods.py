@@ -26,14 +26,14 @@ from numpy.typing import NDArray
 from glyphoxa.actors.deadline import answered_within
 from glyphoxa.chat.asker import ModelAsker
 from glyphoxa.chat.questions import ModelAnswer, ModelQuestion, Unparseable
+from glyphoxa.config.memory_graph import MemoryGraphSettings
 from glyphoxa.domain.errors import GlyphoxaError, Unavailable
 from glyphoxa.language.lexicon import texts
 from glyphoxa.language.prompt_quotes import in_one_line
 from glyphoxa.language.sentences import shortened
-from glyphoxa.memory_graph.diffusion import best
-from glyphoxa.memory_graph.graph import MemoryGraph
-from glyphoxa.memory_graph.pipeline import GraphQuestion, Hit, Recollection, recall
-from glyphoxa.memory_graph.settings import MemoryGraphSettings
+from glyphoxa.plugins.memory_graph.diffusion import best
+from glyphoxa.plugins.memory_graph.graph import MemoryGraph
+from glyphoxa.plugins.memory_graph.pipeline import GraphQuestion, Hit, Recollection, recall
 
 _ALGORITHM: Final = 0.4
 _RERANKER: Final = 0.6

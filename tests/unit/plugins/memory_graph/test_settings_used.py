@@ -8,17 +8,17 @@ from typing import Any
 import pytest
 
 from glyphoxa.chat.asker import ModelAsker
+from glyphoxa.config.memory_graph import MemoryGraphSettings
 from glyphoxa.domain.knowledge import Recalled, RecalledUtterance
-from glyphoxa.memory_graph.deep_recall import DeepRecall
-from glyphoxa.memory_graph.settings import MemoryGraphSettings
+from glyphoxa.plugins.memory_graph.deep_recall import DeepRecall
 from glyphoxa.recall.recall import Recall
 from glyphoxa.recall.transcript_memory import Transcripts
 from glyphoxa.transcript.ports import TalkQuery
 from tests.support.builders import CAMPAIGN, SMITH
 from tests.support.memory_graph import GRAPH_STAGES, PickingLlm, RerankerTwin
 from tests.support.talk_feed import FeedTwin, an_embedder_of_words, said
-from tests.unit.memory_graph.test_deep_recall import PATIENT
-from tests.unit.memory_graph.test_known_graph import Known
+from tests.unit.plugins.memory_graph.test_deep_recall import PATIENT
+from tests.unit.plugins.memory_graph.test_known_graph import Known
 
 WORDS = ("sister", "sails", "storm", "harbour", "rain", "sword", "ferry", "crown", "debt", "rope")
 TALK = [

@@ -12,8 +12,9 @@ from numpy import float64, int64, intp
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from glyphoxa.memory_graph.diffusion import Edges, best, joined, semantic_layer, spread, temporal_layer
-from glyphoxa.memory_graph.nmf_fista_dpp import (
+from glyphoxa.config.memory_graph import MemoryGraphSettings
+from glyphoxa.plugins.memory_graph.diffusion import Edges, best, joined, semantic_layer, spread, temporal_layer
+from glyphoxa.plugins.memory_graph.nmf_fista_dpp import (
     ITERATIONS,
     LAMBDA,
     SEARCH_AGAIN_OVER,
@@ -22,7 +23,6 @@ from glyphoxa.memory_graph.nmf_fista_dpp import (
     residual_of,
     topic_boosts,
 )
-from glyphoxa.memory_graph.settings import MemoryGraphSettings
 
 Edge = tuple[int, int, str]
 KINDS = ("involved_in", "updates", "related", "mentions", "contradicts", "owes")

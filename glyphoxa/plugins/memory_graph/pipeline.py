@@ -5,7 +5,7 @@
 
 Without stages, the result is the question's own ranking. Pure and deterministic: no model is asked, and the result does
 not depend on where a node is stored. Reranking and the methods with a language model are in
-`glyphoxa.memory_graph.methods`.
+`glyphoxa.plugins.memory_graph.methods`.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ import numpy as np
 from numpy import bool_, float32, float64, intp
 from numpy.typing import NDArray
 
-from glyphoxa.memory_graph.diffusion import MOST_ENERGY, Energy, best, largest, spread
-from glyphoxa.memory_graph.graph import MemoryGraph
-from glyphoxa.memory_graph.nmf_fista_dpp import SEARCH_AGAIN_OVER, diverse, residual_of, topic_boosts
-from glyphoxa.memory_graph.settings import MemoryGraphSettings
+from glyphoxa.config.memory_graph import MemoryGraphSettings
+from glyphoxa.plugins.memory_graph.diffusion import MOST_ENERGY, Energy, best, largest, spread
+from glyphoxa.plugins.memory_graph.graph import MemoryGraph
+from glyphoxa.plugins.memory_graph.nmf_fista_dpp import SEARCH_AGAIN_OVER, diverse, residual_of, topic_boosts
 
 Scores: TypeAlias = NDArray[float64]
 """Shape (n,): one for each node."""

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glyphoxa.chat.asker import ModelAsker
+from glyphoxa.config.memory_graph import MemoryGraphSettings, RecallMethod
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import (
@@ -30,10 +31,9 @@ from glyphoxa.domain.knowledge import (
     secret_of,
     witnessed_by,
 )
-from glyphoxa.memory_graph.deep_recall import DeepRecall
-from glyphoxa.memory_graph.diffusion import CONDUCTANCE
-from glyphoxa.memory_graph.graph import Link, TalkGraph
-from glyphoxa.memory_graph.settings import MemoryGraphSettings, RecallMethod
+from glyphoxa.plugins.memory_graph.deep_recall import DeepRecall
+from glyphoxa.plugins.memory_graph.diffusion import CONDUCTANCE
+from glyphoxa.plugins.memory_graph.graph import Link, TalkGraph
 from glyphoxa.recall.recall import Recall
 from glyphoxa.recall.transcript_memory import Transcripts
 from glyphoxa.recall.world import World, WorldSnapshot
@@ -44,7 +44,7 @@ from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH
 from tests.support.memory_graph import GRAPH_STAGES, PickingLlm, RerankerTwin
 from tests.support.proof import n_examples
 from tests.support.talk_feed import FeedTwin, an_embedder_of_words, said
-from tests.unit.memory_graph.test_deep_recall import PATIENT
+from tests.unit.plugins.memory_graph.test_deep_recall import PATIENT
 
 S1 = SessionId("s1")
 ILVARA, CAPE, GUILD, CURFEW = EntityId("ilvara"), EntityId("cape"), EntityId("guild"), EntityId("curfew")
@@ -276,7 +276,7 @@ async def test_search_is_limited_for_facts_as_for_talk(only: dict[str, Any], are
 
 async def test_fact_that_does_not_hold_any_more_is_not_recalled(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [500]
-    monkeypatch.setattr("glyphoxa.memory_graph.deep_recall.now_ms", lambda: now[0])
+    monkeypatch.setattr("glyphoxa.plugins.memory_graph.deep_recall.now_ms", lambda: now[0])
     facts = [each.with_(validity=Validity(100, 1_000)) if "ship" in each.claim.predicate else each for each in FACTS]
     deep = deep_over(Known(facts=facts))
     assert RIGGING in texts(await recalled("A brig with black rigging?", deep=deep))

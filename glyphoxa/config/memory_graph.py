@@ -10,7 +10,9 @@ from math import inf
 from types import MappingProxyType
 from typing import Annotated, Final, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from glyphoxa.config.sections import Section
 
 RecallMethod = Literal["hybrid", "hybrid_llm", "llm", "hybrid_rerank"]
 RecallStage = Literal[
@@ -31,7 +33,7 @@ HALF_LIVES_TURNS: Final[Mapping[str, float]] = MappingProxyType(
 _Share: TypeAlias = Annotated[float, Field(ge=0, le=1)]
 
 
-class MemoryGraphSettings(BaseModel):
+class MemoryGraphSettings(Section):
     """
     Attributes:
         method: `hybrid`: words, meaning and the structure of the transcript. `hybrid_llm`: a language model filters the
@@ -65,8 +67,6 @@ class MemoryGraphSettings(BaseModel):
         llm_lines: Memories in one round. Default for a local model: 16.
         llm_deadline_ms: Deadline for one answer of the language model.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
     method: RecallMethod | None = None
     stages: tuple[RecallStage, ...] = ()

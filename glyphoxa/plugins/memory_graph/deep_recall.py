@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from glyphoxa.actors.clock import now_ms
 from glyphoxa.chat.asker import ModelAsker
+from glyphoxa.config.memory_graph import MemoryGraphSettings
 from glyphoxa.domain.calendar import Zone
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.ids import CampaignId, FactId, NpcId
@@ -36,10 +37,9 @@ from glyphoxa.domain.knowledge import (
 from glyphoxa.language.facts import spoken, why_known
 from glyphoxa.language.prompt_quotes import recalled_line
 from glyphoxa.language.relations import IN_ENGLISH, RelationWords
-from glyphoxa.memory_graph.graph import Link, TalkGraph, graph_of_view
-from glyphoxa.memory_graph.methods import LANGUAGE_MODEL, RERANK, GraphRecall, Reranker
-from glyphoxa.memory_graph.pipeline import GraphQuestion, Recollection
-from glyphoxa.memory_graph.settings import MemoryGraphSettings
+from glyphoxa.plugins.memory_graph.graph import Link, TalkGraph, graph_of_view
+from glyphoxa.plugins.memory_graph.methods import LANGUAGE_MODEL, RERANK, GraphRecall, Reranker
+from glyphoxa.plugins.memory_graph.pipeline import GraphQuestion, Recollection
 from glyphoxa.recall.ranking import Ranked
 from glyphoxa.recall.recall import NOTHING_ASKED, Recall, RecallResult
 from glyphoxa.recall.signals import by_words, rarity, rarity_of_unsaid

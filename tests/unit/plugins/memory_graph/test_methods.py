@@ -12,11 +12,11 @@ import pytest
 
 from glyphoxa.chat.asker import ModelAsker
 from glyphoxa.chat.questions import Unparseable, validated
+from glyphoxa.config.memory_graph import MemoryGraphSettings, RecallMethod
 from glyphoxa.domain.errors import Unavailable
-from glyphoxa.memory_graph.graph import MemoryGraph, Said, TalkGraph
-from glyphoxa.memory_graph.methods import GraphRecall, MemoriesChosen, picked_in
-from glyphoxa.memory_graph.pipeline import GraphQuestion, Recollection
-from glyphoxa.memory_graph.settings import MemoryGraphSettings, RecallMethod
+from glyphoxa.plugins.memory_graph.graph import MemoryGraph, Said, TalkGraph
+from glyphoxa.plugins.memory_graph.methods import GraphRecall, MemoriesChosen, picked_in
+from glyphoxa.plugins.memory_graph.pipeline import GraphQuestion, Recollection
 from tests.support.memory_graph import PickingLlm, RerankerTwin
 
 TEXTS = ("Mira gave a feast.", "The duke died at the feast.", "Rain fell.", "A dragon was seen.")

@@ -13,7 +13,7 @@ import importlib, json, sys
 from pathlib import Path
 import glyphoxa
 
-OFF = ("glyphoxa.memory_graph.", "glyphoxa.names.first_design")
+OFF = ("glyphoxa.plugins.memory_graph.", "glyphoxa.names.first_design")
 root = Path(glyphoxa.__path__[0])
 for package in ("cli", "app", "web"):
     for path in sorted((root / package).rglob("*.py")):
@@ -38,7 +38,7 @@ print(json.dumps([by_default, loaded()]))
 def test_a_verb_and_a_table_load_what_is_off_by_default_only_when_it_is_switched_on() -> None:
     answer = subprocess.run([sys.executable, "-c", ASKED], capture_output=True, text=True, check=True)
     by_default, switched_on = json.loads(answer.stdout.splitlines()[-1])
-    assert by_default == ["glyphoxa.memory_graph.settings"]
+    assert by_default == []
     assert switched_on == [*by_default, "glyphoxa.names.first_design"]
 
 
