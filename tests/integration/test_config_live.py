@@ -137,7 +137,7 @@ async def test_google_is_asked_with_its_own_client(tmp_path: Path, capsys: pytes
 async def test_silent_provider_is_an_error_after_its_deadline(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("glyphoxa.doctor.ANSWERED_WITHIN_S", 0.5)
+    monkeypatch.setattr("glyphoxa.app.doctor.ANSWERED_WITHIN_S", 0.5)
     async with OpenAiServer(pace=Pace(ttft_ms=3_600_000)) as server:
         providers = {
             "llm": {"name": "openai", "base_url": server.base_url},

@@ -18,10 +18,10 @@ from fastapi.responses import JSONResponse, Response
 
 from glyphoxa.app.background import chronicle_log
 from glyphoxa.app.desk import Desk, DeskSource
+from glyphoxa.app.doctor import at_open_table
 from glyphoxa.app.models import weights_for
 from glyphoxa.dm import turns as turn_told
 from glyphoxa.dm.wording import backlog_in_words, reading_in_words
-from glyphoxa.doctor import at_open_table
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.events import MemoryHealth
 from glyphoxa.domain.turn import TurnRecord

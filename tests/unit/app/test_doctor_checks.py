@@ -10,10 +10,10 @@ import pytest
 
 from glyphoxa.adapters.postgres.server.database import Condition
 from glyphoxa.adapters.weights.store import own_manifest
+from glyphoxa.app.doctor import models, of_settings, told
 from glyphoxa.config.check import Finding
 from glyphoxa.config.provider_sections import LlmSettings, ProvidersSettings
 from glyphoxa.config.settings import ModelsSettings, Settings
-from glyphoxa.doctor import models, of_settings, told
 
 MINILM = "minilm-l6-v2-int8"
 WELL = Condition("18.6", is_read_only=False, pgvector="0.8.6", has_pgvector=True, n_to_apply=0, ahead_s=0.1)

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from glyphoxa.adapters.local.whisper import task_of
+from glyphoxa.app.doctor import at_open_table
 from glyphoxa.app.engines import read_playable
 from glyphoxa.app.languages import campaign_of, for_campaign, language_findings
 from glyphoxa.app.models import needed
 from glyphoxa.app.table import open_table
 from glyphoxa.cli.main import main
 from glyphoxa.config.settings import Settings, read_settings
-from glyphoxa.doctor import at_open_table
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.providers.rows import rows
 

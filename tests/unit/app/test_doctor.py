@@ -17,9 +17,7 @@ import psutil
 import pytest
 
 from glyphoxa.adapters.tls import GOOD_FOR, self_signed
-from glyphoxa.config.check import Finding, ports
-from glyphoxa.config.sections import ServerSettings
-from glyphoxa.doctor import (
+from glyphoxa.app.doctor import (
     OLDEST,
     RELEASED,
     Check,
@@ -33,6 +31,8 @@ from glyphoxa.doctor import (
     packages,
     python,
 )
+from glyphoxa.config.check import Finding, ports
+from glyphoxa.config.sections import ServerSettings
 from glyphoxa.domain.errors import Unavailable
 from tests.support.patience import DEADLINE_S
 

@@ -609,7 +609,7 @@ def _speed(settings: Settings) -> Iterator[Finding]:
 OLDEST: Final = (3, 11)
 NEWEST: Final = (3, 14)
 """Versions of Python that Glyphoxa supports, both included."""
-LOCK: Final = Path(__file__).parents[1] / "requirements" / "app.txt"
+LOCK: Final = Path(__file__).parents[2] / "requirements" / "app.txt"
 """The lock file of a checkout; an installed package has none."""
 _NAME: Final = "glyphoxa"
 _NAMED: Final = 5
