@@ -51,11 +51,10 @@ EXTRACT_MS: Final = 10_000
 
 @dataclass(slots=True)
 class Tally:
-    """Counts of one reading. `n_refused`: findings of an extractor that were rejected."""
+    """Counts of one reading."""
 
     n_read: int = 0
     n_events: int = 0
-    n_refused: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +245,6 @@ class Chronicler:
         for why in effects.refused:
             logger.debug("session {} of campaign {}: rejected: {}", part.session, part.campaign, why)
         tally.n_events += sum(len(effect.events) for effect in effects.of)
-        tally.n_refused += len(effects.refused)
         return effects
 
     async def _note(self, session: SessionId, error: GlyphoxaError) -> None:

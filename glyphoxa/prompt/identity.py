@@ -98,7 +98,7 @@ class Identities:
                 return identity
             world = self._world.of_file
         snapshot = world.identity(npc, self._campaign.npc(npc).entity_id, always=self._always)
-        if identity is None or snapshot is not before:
+        if identity is None or snapshot != before:
             identity = Identity()
             if snapshot is not None:
                 secrets = filter(None, (self._secret(npc, fact, world) for fact in snapshot.secrets))

@@ -295,15 +295,12 @@ class TurnTimes:
     """Turns in the order in which they were said; arrays of one length n.
 
     Attributes:
-        at_ms: Milliseconds since the Unix epoch.
+        at_ms: Milliseconds since the Unix epoch; for a question about whole days as of their evening.
         sessions: Session of each turn, from 0, never decreasing.
-        as_of_evening_ms: Like `at_ms`, for comparison with whole days; None if equal. See
-            `glyphoxa.recall.table_calendar.TableTimes.as_of_its_evening`.
     """
 
     at_ms: NDArray[int64]
     sessions: NDArray[int32]
-    as_of_evening_ms: NDArray[int64] | None = None
 
     def __len__(self) -> int:
         return len(self.at_ms)
@@ -338,13 +335,10 @@ def fit_of(question: RecallQuestion, index: TalkIndex, seen: ViewSnapshot) -> Fi
         return None
     sessions = sessions_of(question, index, seen)
     current = current_session(sessions, now_ms=question.now_ms)
-    return fit_in_time(question.time, sessions, turns_of(question, seen), current=current)
-
-
-def turns_of(question: RecallQuestion, seen: ViewSnapshot) -> TurnTimes:
     at_ms, window = seen.columns.at_ms, question.time.window
-    by_evening = question.times.as_of_its_evening(at_ms) if window is not None and window.is_of_days else None
-    return TurnTimes(at_ms, seen.columns.sessions, by_evening)
+    if window is not None and window.is_of_days:
+        at_ms = question.times.as_of_its_evening(at_ms)
+    return fit_in_time(question.time, sessions, TurnTimes(at_ms, seen.columns.sessions), current=current)
 
 
 def sessions_of(question: RecallQuestion, index: TalkIndex, seen: ViewSnapshot) -> list[PastSession]:
@@ -407,14 +401,11 @@ def fit_in_time(ask: TimeAsk, sessions: Sequence[PastSession], turns: TurnTimes,
 def _in_span(ask: TimeAsk, sessions: Sequence[PastSession], turns: TurnTimes) -> NDArray[float32]:
     scores, window = np.zeros(len(turns), float32), ask.window
     if window is not None:
-        at_ms = turns.at_ms
-        if window.is_of_days and turns.as_of_evening_ms is not None:
-            at_ms = turns.as_of_evening_ms
         scores += 1
         if window.from_ms is not None:
-            scores *= _faded((window.from_ms - at_ms) / window.fades_ms)
+            scores *= _faded((window.from_ms - turns.at_ms) / window.fades_ms)
         if window.until_ms is not None:
-            scores *= _faded((at_ms - window.until_ms + 1) / (_TOLD_LATER * window.fades_ms))
+            scores *= _faded((turns.at_ms - window.until_ms + 1) / (_TOLD_LATER * window.fades_ms))
     if ask.story is not None and len(sessions):
         of_sessions = np.array([_in_story(ask.story, session.story) for session in sessions], float32)
         scores = np.maximum(scores, of_sessions[turns.sessions])

@@ -242,12 +242,10 @@ class QuestionVectors:
     """
     Args:
         embedder: None: there are no vectors, and results say so.
-        longest_ms: Time limit for one call to the model.
     """
 
-    def __init__(self, embedder: Embedder | None, *, longest_ms: int = LONGEST_MS) -> None:
+    def __init__(self, embedder: Embedder | None) -> None:
         self._embedder = embedder
-        self._longest_ms = longest_ms
         self._rest = CircuitBreaker(loop_ms)
         self._remembered: OrderedDict[bytes, NDArray[float32]] = OrderedDict()
         self._calls: dict[bytes, _Call] = {}
@@ -300,7 +298,7 @@ class QuestionVectors:
 
     async def _ask(self, embedder: Embedder, asked: str) -> NDArray[float32] | LeftOut:
         try:
-            async with answered_within(self._longest_ms, f"the model {embedder.name} did not answer"):
+            async with answered_within(LONGEST_MS, f"the model {embedder.name} did not answer"):
                 vectors = await embedder.embed_questions([asked])
         except (Unavailable, WrongDimensions) as error:
             return LeftOut(str(error))

@@ -305,7 +305,6 @@ class World:
         self._around: dict[EntityId, tuple[Known, Sequence[Fact]]] = {}
         self._of_type: dict[str, list[tuple[str, EntityId]]] = {}
         self._kept: dict[tuple[Viewer, EntityId], tuple[Known, float]] = {}
-        self._identities: dict[tuple[NpcId, EntityId, Set[str]], tuple[IdentitySnapshot, float]] = {}
         self._snapshot: WorldSnapshot | None = None
         self.past = object()
         self._follow(Changes(entities_put=tuple(state.entities.values()), facts_put=tuple(state.facts.values())))
@@ -331,7 +330,6 @@ class World:
             apply(self._state, event)
             self._is_new, is_decided = False, is_decided or event.cause.by == "dm"
         self._kept.clear()
-        self._identities.clear()
         self._snapshot = None
         self._follow(changes := self._state.changes())
         about = {fact.claim.subject for fact in (*changes.facts_put, *(past.fact for past in changes.ended_put))}
@@ -550,22 +548,10 @@ class World:
         known = self.known(npc, entity)
         if known is None:
             return None
-        kept = self._identities.get((npc, entity, always))
-        if kept is not None and kept[0].known is known and self._now_ms() < kept[1]:
-            return kept[0]
-        secrets = self._state.secrets_of(npc)
+        secrets = tuple(fact for fact in self._state.secrets_of(npc) if self._may_see(npc, fact))
         others = (one for type_ in sorted(always) for one in self.entities(npc, of_type=type_) if one.id != entity)
-        first = list(islice(others, _MOST_INJECTED))
-        facts = [*secrets, *(fact for one in first for fact in self._state.touching(one.id))]
-        snapshot = IdentitySnapshot(
-            known,
-            tuple(fact for fact in secrets if self._may_see(npc, fact)),
-            tuple(filter(None, (self.known(npc, one.id) for one in first))),
-        )
-        if len(self._identities) >= _MOST_KEPT:
-            self._identities.clear()
-        self._identities[npc, entity, always] = snapshot, _same_until(facts, self._now_ms())
-        return snapshot
+        shown = (self.known(npc, one.id) for one in islice(others, _MOST_INJECTED))
+        return IdentitySnapshot(known, secrets, tuple(filter(None, shown)))
 
     def path(
         self, viewer: Viewer, source: EntityId, target: EntityId, *, max_depth: int = 6

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any, Final, NamedTuple, TypeVar, get_args
 
@@ -67,7 +67,7 @@ def encode(event: Event) -> Encoded:
     try:
         return Encoded(kind, payload, _ADAPTERS[kind].validate_json(payload, strict=True))
     except ValidationError as error:
-        place, message = _first_problem(error)
+        place, message = first_problem(error)
         raise InvalidInput(f"{kind}: {place}: {message}: {event}") from None
 
 
@@ -87,7 +87,7 @@ def decode(campaign: CampaignId, seq: int, cause: Cause, kind: str, payload: str
     try:
         return WorldEvent(seq, cause, adapter.validate_json(payload, strict=True))
     except ValidationError as error:
-        place, message = _first_problem(error)
+        place, message = first_problem(error)
         raise Corrupt(f"{where} ({kind}) cannot be read: {place}: {message}") from None
     except InvalidInput as error:
         raise Corrupt(f"{where} ({kind}) cannot be read: {error}") from None
@@ -97,7 +97,7 @@ def state_parts(state: WorldState) -> Iterator[str]:
     """Encode a complete state as JSON texts of bounded size."""
     for table, adapter in _ROWS.items():
         rows = getattr(state, table)
-        for part in _parts(rows.items() if table in _PAIRS else rows.values()):
+        for part in batches(rows.items() if table in _PAIRS else rows.values(), _PART):
             yield f'["{table}",{adapter.dump_json(part).decode()}]'
 
 
@@ -123,10 +123,11 @@ def state_of_parts(parts: Iterable[str]) -> WorldState:
     return state
 
 
-def _parts(rows: Iterable[_T]) -> Iterator[Sequence[_T]]:
-    waiting = iter(rows)
-    while part := list(islice(waiting, _PART)):
-        yield part
+def batches(values: Iterable[_T], size: int) -> Iterator[list[_T]]:
+    """Yield values in lists of this size; the last may be shorter."""
+    waiting = iter(values)
+    while batch := list(islice(waiting, size)):
+        yield batch
 
 
 def _check_numbers(fields: Mapping[str, object], place: str) -> None:
@@ -154,7 +155,8 @@ def _check_value(value: str | None, place: str) -> None:
         raise InvalidInput(f"{place}: a value must be created with Claim.attribute, not {value!r}")
 
 
-def _first_problem(error: ValidationError) -> tuple[str, str]:
+def first_problem(error: ValidationError) -> tuple[str, str]:
+    """Return the place of the first problem, and what it is."""
     problem = error.errors(include_url=False)[0]
     return ".".join(str(part) for part in problem["loc"]) or "payload", problem["msg"]
 

@@ -15,6 +15,7 @@ from functools import cache
 from typing import Any, Final
 
 import numpy as np
+from pydantic_core import to_jsonable_python
 
 from glyphoxa.adapters.postgres.world.tables import row_of_entity, row_of_fact
 from glyphoxa.domain.campaign import BIDIRECTIONAL_RELATIONS
@@ -170,11 +171,12 @@ async def put(connection: Any, campaign: CampaignId, world: World) -> None:
     relations: list[dict[str, object]] = []
     attributes: list[dict[str, object]] = []
     for fact in world.facts.values():
-        row = row_of_fact(fact)
+        row = to_jsonable_python(row_of_fact(fact))
         (attributes if fact.claim.object is None else relations).append(row)
         if fact.claim.predicate in BIDIRECTIONAL_RELATIONS:
             relations.append({**row, "subject_id": row["object_id"], "object_id": row["subject_id"]})
-    await connection.execute(_ENTITIES, campaign, [row_of_entity(entity) for entity in world.entities.values()])
+    entities = to_jsonable_python([row_of_entity(entity) for entity in world.entities.values()])
+    await connection.execute(_ENTITIES, campaign, entities)
     await connection.execute(_RELATIONS, campaign, relations)
     await connection.execute(
         _ATTRIBUTES, campaign, [{**row, "value": json.loads(str(row["value"]))} for row in attributes]

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
+from pydantic import TypeAdapter
+
 from glyphoxa.adapters.postgres.server.database import CampaignQueries, Database
 from glyphoxa.adapters.postgres.server.sql import storable, storable_json
 from glyphoxa.domain.errors import InvalidInput
@@ -14,6 +16,7 @@ from glyphoxa.domain.session_state import SessionState, SummarySentence, View
 
 VERSION: Final = 2
 """Version of the stored format. Version 1 has no `version`, and does not mark an NPC's own sentences."""
+_STATE: Final = TypeAdapter(SessionState)
 
 
 class PostgresSessionStates(CampaignQueries):
@@ -57,8 +60,4 @@ def _state(stored: Mapping[str, Any]) -> SessionState:
     if (version := stored.get("version", 1)) > VERSION:
         text = f"the stored memory of this session has version {version}: this release reads versions 1 to {VERSION}"
         raise InvalidInput(f"{text}; install a newer Glyphoxa")
-    summary = [
-        SummarySentence(one["text"], tuple(map(UtteranceId, one["evidence"])), one.get("is_own", False))
-        for one in stored["summary"]
-    ]
-    return SessionState(tuple(summary), stored["flags"], stored["last_ordinal"])
+    return _STATE.validate_python(stored)

@@ -25,6 +25,7 @@ from glyphoxa.dm.player_safe import PublicPart
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import Corrupt, InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
+from glyphoxa.world.encoding import first_problem
 from glyphoxa.world.events import Cause, WorldEvent, difference
 
 if TYPE_CHECKING:
@@ -391,11 +392,10 @@ def _check_document(table: str, at: int, row: Row) -> None:
         try:
             check_stored(row)
         except ValidationError as error:
-            first = error.errors(include_url=False, include_input=False)[0]
-            place = ".".join(map(str, first["loc"]))
+            place, message = first_problem(error)
             raise InvalidInput(
                 f"tables.{table}[{at}] has a document, accepted document or edit that cannot be read: {place[:60]}: "
-                f"{first['msg']}"
+                f"{message}"
             ) from None
 
 

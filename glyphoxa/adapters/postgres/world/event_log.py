@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from itertools import islice
 from typing import Final
 
 import asyncpg
@@ -15,7 +14,7 @@ from glyphoxa.adapters.postgres.world.tables import WorldTables, cause_of_row
 from glyphoxa.domain.heard import SpokenBy
 from glyphoxa.domain.ids import CampaignId, UtteranceId
 from glyphoxa.domain.knowledge import Claim
-from glyphoxa.world.encoding import PROJECTION_VERSION, Encoded, decode, encode, state_of_parts, state_parts
+from glyphoxa.world.encoding import PROJECTION_VERSION, Encoded, batches, decode, encode, state_of_parts, state_parts
 from glyphoxa.world.events import (
     Cause,
     Event,
@@ -55,8 +54,7 @@ class WorldLog(CampaignStatements):
         Args:
             after: Number of the last event so far.
         """
-        numbered = enumerate(events, start=after + 1)
-        while block := list(islice(numbered, _BLOCK)):
+        for block in batches(enumerate(events, start=after + 1), _BLOCK):
             rows = (f'{{"seq":{seq},"event_type":"{e.event_type}","payload":{e.payload}}}' for seq, e in block)
             await self._fetch(
                 "add_events",

@@ -125,8 +125,8 @@ SELECT e.campaign_id, e.session_id, e.ordinal, e.change_seq
 
 -- talk_behind --
 -- Ranges after $3 in the session $2, and all of the sessions $4, with the number of utterances not yet retracted.
-SELECT session_id, CASE session_id WHEN $2 THEN $3::bigint ELSE 0 END AS after_ordinal, max(ordinal) AS last_ordinal,
-       count(*) FILTER (WHERE NOT retracted) AS heard
+SELECT session_id AS session, CASE session_id WHEN $2 THEN $3::bigint ELSE 0 END AS after_ordinal, max(ordinal) AS last_ordinal,
+       count(*) FILTER (WHERE NOT retracted) AS n_heard
   FROM session_entries
  WHERE campaign_id = $1 AND ((session_id = $2 AND ordinal > $3) OR session_id = ANY ($4))
  GROUP BY session_id;

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from datetime import datetime
 from functools import lru_cache
-from itertools import islice
 from typing import Any, Final, Protocol, TypeVar
 
-from pydantic_core import from_json
+import asyncpg
+from pydantic_core import from_json, to_json
 
 from glyphoxa.adapters.postgres.server.database import CampaignStatements
 from glyphoxa.adapters.postgres.server.offload import offload
@@ -31,6 +30,7 @@ from glyphoxa.domain.knowledge import (
     Validity,
     Visibility,
 )
+from glyphoxa.world.encoding import batches
 from glyphoxa.world.events import Cause
 from glyphoxa.world.state import REFUSED, Changes, WorldEntity, WorldState
 
@@ -114,7 +114,7 @@ def cause_of_row(row: Row) -> Cause:
 def _visibility_of(scope: ScopeName, known_how: Sequence[Mapping[str, Any]] | None) -> Visibility:
     if scope == "public" and not known_how:
         return PUBLIC
-    return Visibility(scope, tuple(_knower(each) for each in known_how or ()))
+    return Visibility(scope, tuple(Knower(**each) for each in known_how or ()))
 
 
 @lru_cache(maxsize=_SHARED)
@@ -139,15 +139,7 @@ def _validity(since: datetime | None, until: datetime | None, story_from: int | 
     )
 
 
-def _knower(fields: Mapping[str, Any]) -> Knower:
-    return Knower(fields["npc"], fields["how"], fields["by"], fields["at_ms"], fields["utterance_id"])
-
-
 # Values to rows
-
-
-def json_of(rows: Sequence[Mapping[str, object]]) -> str:
-    return json.dumps(rows, ensure_ascii=False, separators=(",", ":"))
 
 
 def row_of_fact(fact: Fact) -> dict[str, object]:
@@ -200,10 +192,7 @@ def _visibility(visibility: Visibility) -> dict[str, object]:
     return {
         "scope": visibility.scope,
         "knowers": [knower.npc for knower in visibility.knowers],
-        "known_how": [
-            {"npc": k.npc, "how": k.how, "by": k.by, "at_ms": k.at_ms, "utterance_id": k.utterance_id}
-            for k in visibility.knowers
-        ],
+        "known_how": visibility.knowers,
     }
 
 
@@ -262,32 +251,27 @@ class WorldTables(CampaignStatements):
         """Write changes. The events that stated these facts must be in the log already."""
         moved = [fact.id for fact in changes.facts_put]
         touched: dict[str, None] = {}
-        for facts in _blocks([*changes.facts_gone, *moved]):
-            touched.update((row["entity_id"], None) for row in await self._fetch("remove_facts", facts))
+        for row in await self._fetch_columns("remove_facts", [*changes.facts_gone, *moved]):
+            touched[row["entity_id"]] = None
         await self._put_rows("put_entities", changes.entities_put, row_of_entity)
         await self._put_rows("put_facts", changes.facts_put, row_of_fact, sorted(BIDIRECTIONAL_RELATIONS))
-        for entities in _blocks(changes.entities_gone):
-            await self._fetch("remove_entities", entities)
-        await self._write_history(changes)
-        await self._write_words(changes)
-        touched.update((fact.claim.subject, None) for fact in changes.facts_put if fact.claim.object is None)
-        for owners in _blocks(sorted(touched)):
-            await self._fetch("put_attributes", owners)
-
-    async def _write_history(self, changes: Changes) -> None:
-        for gone in _blocks(changes.ended_gone):
-            await self._fetch("remove_ended", [fact for fact, _ in gone], [seq for _, seq in gone])
+        await self._fetch_columns("remove_entities", changes.entities_gone)
+        await self._fetch_columns("remove_ended", changes.ended_gone)
         await self._put_rows("put_ended", changes.ended_put, row_of_ended)
+        await self._fetch_columns("remove_merges", changes.merges_gone)
+        await self._fetch_columns("put_merges", changes.merges_put)
+        await self._fetch_columns("remove_rules", changes.rules_gone)
+        await self._fetch_columns("put_rules", changes.rules_put)
+        touched.update((fact.claim.subject, None) for fact in changes.facts_put if fact.claim.object is None)
+        await self._fetch_columns("put_attributes", sorted(touched))
 
-    async def _write_words(self, changes: Changes) -> None:
-        for gone in _blocks(changes.merges_gone):
-            await self._fetch("remove_merges", gone)
-        for put in _blocks(changes.merges_put):
-            await self._fetch("put_merges", [gone for gone, _ in put], [kept for _, kept in put])
-        for predicates in _blocks(changes.rules_gone):
-            await self._fetch("remove_rules", predicates)
-        for rules in _blocks(changes.rules_put):
-            await self._fetch("put_rules", [predicate for predicate, _ in rules], [rule for _, rule in rules])
+    async def _fetch_columns(self, name: str, rows: Sequence[object]) -> list[asyncpg.Record]:
+        """Run a query with arrays, one for each column of the rows."""
+        found: list[asyncpg.Record] = []
+        for block in batches(rows, _BLOCK):
+            columns = zip(*(row if isinstance(row, tuple) else (row,) for row in block), strict=True)
+            found += await self._fetch(name, *map(list, columns))
+        return found
 
     async def _put_rows(
         self,
@@ -296,11 +280,5 @@ class WorldTables(CampaignStatements):
         row_of: Callable[[_T], Mapping[str, object]],
         *more: object,
     ) -> None:
-        for block in _blocks(values):
-            await self._fetch(name, json_of([row_of(value) for value in block]), *more)
-
-
-def _blocks(values: Iterable[_T]) -> Iterator[list[_T]]:
-    waiting = iter(values)
-    while block := list(islice(waiting, _BLOCK)):
-        yield block
+        for block in batches(values, _BLOCK):
+            await self._fetch(name, to_json([row_of(value) for value in block]).decode(), *more)

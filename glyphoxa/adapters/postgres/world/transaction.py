@@ -92,16 +92,11 @@ class TalkRetraction(CampaignStatements):
 
     async def learned_behind(self, session: SessionId, ordinal: int, later: Sequence[SessionId]) -> list[int]:
         """Events learned after that ordinal of the session, or from later sessions."""
-        rows = await self._fetch("learned_behind", session, ordinal, later)
-        return [row["seq"] for row in rows]
+        return await self._seqs("learned_behind", session, ordinal, later)
 
     async def behind(self, session: SessionId, ordinal: int, later: Sequence[SessionId]) -> list[TalkRange]:
         """The utterances there so far."""
-        rows = await self._fetch("talk_behind", session, ordinal, later)
-        return [
-            TalkRange(SessionId(row["session_id"]), row["after_ordinal"], row["last_ordinal"], row["heard"])
-            for row in rows
-        ]
+        return [TalkRange(**row) for row in await self._fetch("talk_behind", session, ordinal, later)]
 
     async def spoken(self, utterance: UtteranceId, *, retractions: Collection[int]) -> LoggedUtterance:
         """
@@ -142,13 +137,14 @@ class TalkRetraction(CampaignStatements):
 
     async def learned_from(self, said: LoggedUtterance) -> list[int]:
         """Events learned from that utterance."""
-        rows = await self._fetch("learned_from", said.utterance, said.session, said.ordinal)
-        return [row["seq"] for row in rows]
+        return await self._seqs("learned_from", said.utterance, said.session, said.ordinal)
 
     async def learned_from_any(self, utterances: Sequence[UtteranceId]) -> list[int]:
         """Events learned by reading one of these, alone or together with others."""
-        rows = await self._fetch("learned_from_any", list(utterances))
-        return [row["seq"] for row in rows]
+        return await self._seqs("learned_from_any", list(utterances))
+
+    async def _seqs(self, query: str, *values: object) -> list[int]:
+        return [row["seq"] for row in await self._fetch(query, *values)]
 
     async def retract(self, rollback: int, ranges: Sequence[TalkRange]) -> None:
         """Record what an event retracted: see `settle`."""
