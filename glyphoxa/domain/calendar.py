@@ -17,6 +17,8 @@ from glyphoxa.domain.errors import InvalidInput, did_you_mean
 
 MAX_DAYS: Final = 1_000
 """Maximum number of days in a month."""
+_SHORTEST_MONTH: Final = 10
+"""Days of a month. Shorter ones are festivals, which nobody means by "last month"."""
 _LAST_YEAR: Final = 999_999
 _LAST_DAY: Final = 999_999_999
 _WORD: Final = re.compile(r"\w+")
@@ -227,6 +229,45 @@ class CampaignTimes:
         today, year = self.today, calendar.date_of(self.today)[0]
         near = {calendar.day_named(text, year=max(0, year + by)) for by in (0, -1, 1)}
         return min(near, key=lambda number: abs(number - today))
+
+    def month(self, nth: int, *, day: int | None, year: int | None) -> StoryDays | None:
+        """Return a month (from 0) or one of its days; without a year the latest that has started.
+
+        None if there is no such day, or if the present year is unknown.
+        """
+        if self.calendar is None or (year is None and self.year is None):
+            return None
+        found = self.calendar.days_of(nth, year=(self.year or 0) if year is None else year, day=day)
+        is_ahead = found is not None and found.first is not None and found.first > (self.today or 0)
+        return found if year is not None or not is_ahead else self.month(nth, day=day, year=(self.year or 0) - 1)
+
+    def weekday(self, nth: int) -> StoryDays | None:
+        """Return the latest such day before today; None if today is unknown."""
+        if self.calendar is None or self.today is None:
+            return None
+        n = len(self.calendar.weekdays)
+        return StoryDays(*[self.today - ((self.calendar.weekday_of(self.today) - nth) % n or n)] * 2)
+
+    def of_unit(self, unit: str, ago: int) -> StoryDays | None:
+        """Return this year or month, or one so many before; None if it is unknown, or for another unit."""
+        if self.calendar is None or self.today is None or self.year is None or unit not in ("year", "month"):
+            return None
+        if unit == "year":
+            first = (self.year - ago) * self.calendar.days_a_year
+            return StoryDays(first, first + self.calendar.days_a_year - 1)
+        months = [nth for nth, (_, length) in enumerate(self.calendar.months) if length >= _SHORTEST_MONTH]
+        if not months:
+            return None
+        now = self.calendar.date_of(self.today)[1]
+        at = max((place for place, nth in enumerate(months) if nth <= now), default=-1) - ago
+        return self.calendar.days_of(months[at % len(months)], year=self.year + at // len(months))
+
+    @property
+    def year(self) -> int | None:
+        """The present year; None if it is unknown."""
+        if self.calendar is None or not self.calendar.months or self.today is None:
+            return None
+        return self.calendar.date_of(self.today)[0]
 
     def in_words(self, *days: int | None) -> str:
         """Join the known days as the calendar writes them, with "to"; empty without a calendar."""

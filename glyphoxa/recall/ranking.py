@@ -213,8 +213,7 @@ def rank_view(
     if query.speaker:
         may_be_told &= np.isin(seen.columns.speakers, [heard[name] for name in heard if query.is_by(name)])
     about = _is_about_it(seen, weights.min_cosine)
-    story = asked.times.story
-    is_of_then = asked.time.tells_what_is_over(now_ms=asked.now_ms, story_day=None if story is None else story.today)
+    is_of_then = asked.time.tells_what_is_over(now_ms=asked.now_ms, story_day=asked.times.campaign.today)
     return Ranked(
         *(index, changes, viewer, asked, query, seen, ranking, fit, about, may_be_told),
         is_of_then=is_of_then,

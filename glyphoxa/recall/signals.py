@@ -357,7 +357,7 @@ def sessions_of(question: RecallQuestion, index: TalkIndex, seen: ViewSnapshot) 
         last_ms = int(columns.at_ms[start : end + 1].max())
         # A turn that was rolled back since the look-up has no number.
         number = nth if numbers is None else numbers.get(session, 0)
-        story = question.times.sessions.get(session)
+        story = question.times.campaign.sessions.get(session)
         found.append(PastSession(number, last_ms, story))
     return found
 

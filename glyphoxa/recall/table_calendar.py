@@ -7,7 +7,7 @@ one day.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from functools import lru_cache
@@ -18,7 +18,7 @@ from loguru import logger
 from numpy import int64
 from numpy.typing import NDArray
 
-from glyphoxa.domain.calendar import CampaignTimes, StoryCalendar, StoryDays, Zone, read_zone
+from glyphoxa.domain.calendar import CampaignTimes, Zone, read_zone
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId
 
@@ -30,8 +30,6 @@ _EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
 _FIRST_DAY: Final = date(1800, 1, 1).toordinal() - _EPOCH_DAY
 _LAST_DAY: Final = date(9998, 12, 31).toordinal() - _EPOCH_DAY
 _EARLIEST_NOW: Final = 366
-_SHORTEST_MONTH: Final = 10
-"""Days of a story month. Shorter ones are festivals, which nobody means by "last month"."""
 
 
 @lru_cache(maxsize=64)
@@ -178,65 +176,6 @@ class Days:
         return from_ms - round(days_ago * DAY_MS)
 
 
-@dataclass(frozen=True, slots=True)
-class Story:
-    """
-    Attributes:
-        today: The present story day; None if nobody set it.
-    """
-
-    calendar: StoryCalendar
-    today: int | None = None
-
-    @property
-    def year(self) -> int | None:
-        if self.today is None or not self.calendar.months:
-            return None
-        return self.calendar.date_of(self.today)[0]
-
-    def month(self, nth: int, *, day: int | None, year: int | None) -> StoryDays | None:
-        """Return a month or one of its days; without a year the latest that has started.
-
-        None if there is no such day, or if the present year is unknown.
-        """
-        if year is not None:
-            return self.calendar.days_of(nth, year=year, day=day)
-        if self.today is None or self.year is None:
-            return None
-        found = self.calendar.days_of(nth, year=self.year, day=day)
-        is_ahead = found is not None and found.first is not None and found.first > self.today
-        return self.calendar.days_of(nth, year=self.year - 1, day=day) if is_ahead else found
-
-    def weekday(self, nth: int) -> StoryDays | None:
-        """Return the latest such day before today."""
-        if self.today is None:
-            return None
-        n = len(self.calendar.weekdays)
-        return StoryDays(*[self.today - ((self.calendar.weekday_of(self.today) - nth) % n or n)] * 2)
-
-    def of_window(self, window: TimeWindow, days: Days) -> StoryDays | None:
-        """Return story days as far from the story's today as the span is from ours: "yesterday" may mean either."""
-        if self.today is None:
-            return None
-        first = None if window.from_ms is None else self.today + days.day_of(window.from_ms) - days.today
-        last = None if window.until_ms is None else self.today + days.day_of(window.until_ms - 1) - days.today
-        return StoryDays(first, last)
-
-    def of_unit(self, unit: str, ago: int) -> StoryDays | None:
-        """Return this story month or year, or the last one; None if the story has none, or for another unit."""
-        months = [nth for nth, (_, length) in enumerate(self.calendar.months) if length >= _SHORTEST_MONTH]
-        if self.today is None or self.year is None or unit not in ("year", "month"):
-            return None
-        if unit == "year":
-            first = (self.year - ago) * self.calendar.days_a_year
-            return StoryDays(first, first + self.calendar.days_a_year - 1)
-        if not months:
-            return None
-        now = self.calendar.date_of(self.today)[1]
-        at = max((place for place, nth in enumerate(months) if nth <= now), default=-1) - ago
-        return self.calendar.days_of(months[at % len(months)], year=self.year + at // len(months))
-
-
 def _number(year: int, month: int, day: int) -> int:
     if year > 9998:
         raise ValueError(f"{year} is too far")
@@ -284,22 +223,15 @@ def _never() -> NDArray[int64]:
 class TableTimes:
     """
     Args:
-        story: None without story days.
-        sessions: The story days on which they were played, where known.
+        campaign: How its campaign counts time.
         said_at_ms: Returns the times of all utterances at the table, in any order. Called once, and only if a question
             contains a day: evenings are the table's, also for an NPC that came after midnight.
     """
 
     zone: Zone = UTC
-    story: Story | None = None
-    sessions: Mapping[str, StoryDays] = field(default_factory=dict)
+    campaign: CampaignTimes = field(default_factory=CampaignTimes)
     said_at_ms: Callable[[], NDArray[int64]] = _never
     _evenings: NDArray[int64] | None = None
-
-    @classmethod
-    def of(cls, times: CampaignTimes, said_at_ms: Callable[[], NDArray[int64]]) -> TableTimes:
-        story = None if times.calendar is None else Story(times.calendar, times.today)
-        return cls(zone_of_campaign(times.time_zone), story, times.sessions, said_at_ms)
 
     @property
     def evenings(self) -> NDArray[int64]:

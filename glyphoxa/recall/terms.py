@@ -174,7 +174,7 @@ def read_question(
         tuple(term for term in asked if term not in spoken),
         frozenset(named),
         meaning,
-        read_time(text, language=terms.language, days=times.days(now_ms), story=times.story),
+        read_time(text, language=terms.language, days=times.days(now_ms), story=times.campaign),
         now_ms,
         times,
     )

@@ -23,10 +23,10 @@ from functools import lru_cache
 from itertools import accumulate
 from typing import Any, Final, Literal, NamedTuple, cast, get_args
 
-from glyphoxa.domain.calendar import StoryCalendar, StoryDays, name_words
+from glyphoxa.domain.calendar import CampaignTimes, StoryCalendar, StoryDays, name_words
 from glyphoxa.language.lexicon import any_of, lexicon
 from glyphoxa.language.words import Word, fold, words
-from glyphoxa.recall.table_calendar import DAY_MS, Days, Story, TimeWindow
+from glyphoxa.recall.table_calendar import DAY_MS, Days, TimeWindow
 
 Relation = Literal["before", "after", "since", "until", "during"]
 Part = Literal["beginning", "middle", "end"]
@@ -222,17 +222,18 @@ class TimeAsk:
 
 
 NO_TIME: Final = TimeAsk()
+NO_STORY: Final = CampaignTimes()
 _LAST_SESSION: Final = SessionReference("session", back=1)
 """The time of a recap without one."""
 
 
-def read_time(question: str, *, language: str, days: Days, story: Story | None = None) -> TimeAsk:
+def read_time(question: str, *, language: str, days: Days, story: CampaignTimes = NO_STORY) -> TimeAsk:
     """Return the times in a question; none for a language without patterns. No text is an error.
 
     Args:
         language: BCP 47 tag: "en", "de-AT".
         days: "Last week" is relative to these.
-        story: Adds the story's days.
+        story: With a calendar, it adds the story's days.
 
     >>> read_time("What happened last session?", language="en", days=Days(now_ms=0)).place
     SessionReference(kind='session', back=1, number=None, relation='during', part=None)
@@ -243,7 +244,7 @@ def read_time(question: str, *, language: str, days: Days, story: Story | None =
     question = question[-MOST_CHARACTERS:]
     spoken = words(question)[-MOST_WORDS:]
     tokens = {word.full for word in spoken}
-    if story is None and not tokens & known.triggers and not any(token[:1].isdecimal() for token in tokens):
+    if story.calendar is None and not tokens & known.triggers and not any(token[:1].isdecimal() for token in tokens):
         return NO_TIME
     return _Reading(question, spoken, known, days, story).read()
 
@@ -270,7 +271,7 @@ class _Reading:
     spoken: Sequence[Word]
     known: TimeWords
     days: Days
-    story: Story | None
+    story: CampaignTimes
     _ask: TimeAsk = NO_TIME
     _tokens: list[str] = field(default_factory=list)
     _joined: str = ""
@@ -286,8 +287,8 @@ class _Reading:
         there = set(self._tokens)
         recaps: list[tuple[int, int]] = []
         self._read_dates()
-        if self.story is not None:
-            self._read_story(self.story)
+        if self.story.calendar is not None:
+            self._read_story(self.story.calendar)
         for kind, begins, pattern in self.known.phrases:
             for match in pattern.finditer(self._joined) if begins & there else ():
                 first, last = self._span(match)
@@ -331,9 +332,9 @@ class _Reading:
                     self._put(window, *self._span(match, None if "day" in said else "year"), is_date=True)
                     break
 
-    def _read_story(self, story: Story) -> None:
+    def _read_story(self, calendar: StoryCalendar) -> None:
         """Read the first story day, month or weekday."""
-        names = names_of_calendar(story.calendar, self.known)
+        names = names_of_calendar(calendar, self.known)
         for match in (match for pattern in names.patterns for match in pattern.finditer(self._joined)):
             said = match.groupdict()
             first, last = self._span(match)
@@ -342,13 +343,13 @@ class _Reading:
                 days = StoryDays(*[self._day(said)] * 2)
             elif (weekday := names.weekdays.get(said["month"])) is not None:
                 first, last = self._span(match, "month")
-                days = story.weekday(weekday) if self._is_placed(first) else None
+                days = self.story.weekday(weekday) if self._is_placed(first) else None
             else:
                 nth = names.months[said["month"]]
-                length = story.calendar.months[nth][1]
+                length = calendar.months[nth][1]
                 if self._is_date(match, may_have_article=length == 1):
                     day = None if length == 1 else self._day(said, most=length)
-                    days = story.month(nth, day=day, year=self._year_of_story(match, story))
+                    days = self.story.month(nth, day=day, year=self._year_of_story(match))
             if days is not None:
                 relation, begins, _ = self._lead(first)
                 self._ask = replace(self._ask, story=_story_related(days, relation))
@@ -392,13 +393,13 @@ class _Reading:
         after = said.get("after")
         return None if after is None or self.known.number(after) > most else self.known.number(after)
 
-    def _year_of_story(self, match: re.Match[str], story: Story) -> int | None:
+    def _year_of_story(self, match: re.Match[str]) -> int | None:
         """Read the year. A small number alone after a date is rarely a year: "on the 3rd of Hammer 5 goblins came"."""
         if match["year"] is None:
             return None
         _, end = self._span(match, "after" if match["after"] else "month")
         is_linked = self._span(match, "year")[0] > end + 1
-        return int(match["year"]) if is_linked or int(match["year"]) >= 100 or (story.year or 0) < 100 else None
+        return int(match["year"]) if is_linked or int(match["year"]) >= 100 or (self.story.year or 0) < 100 else None
 
     # -- spans and places
 
@@ -412,10 +413,10 @@ class _Reading:
         elif meant is not None and self._ask.window is None:
             relation, _, _ = self._lead(first)
             window = self._put(meant, first, last)
-            if self.story is not None and self._ask.story is None and window is not None:
-                of_unit = self.story.of_unit(unit, int(kind == "last")) if kind in ("last", "this") else None
-                days = self.story.of_window(window, self.days) if of_unit is None else _story_related(of_unit, relation)
-                self._ask = replace(self._ask, story=days)
+            if self.story.today is not None and self._ask.story is None and window is not None:
+                named = self.story.of_unit(unit, int(kind == "last")) if kind in ("last", "this") else None
+                far = _as_far(window, self.days, self.story.today)
+                self._ask = replace(self._ask, story=far if named is None else _story_related(named, relation))
 
     def _meant(
         self, kind: str, figures: list[int], unit: str, said: Mapping[str, str | None]
@@ -548,6 +549,13 @@ def _related(first: int | None, end: int | None, relation: Relation) -> tuple[in
 def _story_related(days: StoryDays, relation: Relation) -> StoryDays:
     first, end = _related(days.first, None if days.last is None else days.last + 1, relation)
     return StoryDays(first, None if end is None else end - 1)
+
+
+def _as_far(window: TimeWindow, days: Days, today: int) -> StoryDays:
+    """Return story days as far from the story's today as the span is from ours: "yesterday" may mean either."""
+    first = None if window.from_ms is None else today + days.day_of(window.from_ms) - days.today
+    last = None if window.until_ms is None else today + days.day_of(window.until_ms - 1) - days.today
+    return StoryDays(first, last)
 
 
 def _third(window: TimeWindow, part: Part) -> TimeWindow:

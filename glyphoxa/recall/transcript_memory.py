@@ -29,7 +29,7 @@ from glyphoxa.domain.calendar import CampaignTimes
 from glyphoxa.domain.errors import GlyphoxaError, Unavailable
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, UtteranceId
 from glyphoxa.recall.shared_read import SharedRead
-from glyphoxa.recall.table_calendar import ReadTimes, TableTimes
+from glyphoxa.recall.table_calendar import ReadTimes, TableTimes, zone_of_campaign
 from glyphoxa.recall.talk_index import TalkIndex
 from glyphoxa.recall.terms import Terms
 from glyphoxa.recall.vectors import Embedder
@@ -188,7 +188,7 @@ class TranscriptMemory:
         if index is None:
             return TableTimes()
         if known is None or known[0] != index.changes or known[1] is not self.times:
-            table_times = TableTimes.of(self.times, index.told_at_ms)
+            table_times = TableTimes(zone_of_campaign(self.times.time_zone), self.times, index.told_at_ms)
             known = self._table_times = (index.changes, self.times, table_times)
         return known[2]
 

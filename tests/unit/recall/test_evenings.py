@@ -130,7 +130,9 @@ def asked(question: str, now: str, *, language: str = "en", talk: np.ndarray = T
 def found(question: str, now: str, *, language: str = "en") -> list[bool]:
     """Return for each utterance whether it fits."""
     ask, times = asked(question, now, language=language)
-    turns = TurnTimes(TALK, np.repeat(np.arange(2, dtype=np.int32), (34, 6)), times.as_of_its_evening(TALK))
+    is_of_days = ask.window is not None and ask.window.is_of_days
+    at_ms = times.as_of_its_evening(TALK) if is_of_days else TALK
+    turns = TurnTimes(at_ms, np.repeat(np.arange(2, dtype=np.int32), (34, 6)))
     sessions = [PastSession(1, SATURDAY[-1]), PastSession(2, SUNDAY[-1])]
     fit = fit_in_time(ask, sessions, turns, current=None)
     assert fit is not None

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glyphoxa.domain.calendar import StoryCalendar, StoryDays
+from glyphoxa.domain.calendar import CampaignTimes, StoryCalendar, StoryDays
 from glyphoxa.recall.recap_questions import (
     LEAST_TOKENS,
     RankedTalk,
@@ -19,8 +19,8 @@ from glyphoxa.recall.recap_questions import (
     timeline_of,
 )
 from glyphoxa.recall.signals import Fit, PastSession, TurnTimes, fit_in_time
-from glyphoxa.recall.table_calendar import DAY_MS, Days, Story
-from glyphoxa.recall.time_reader import SessionReference, TimeAsk, read_time
+from glyphoxa.recall.table_calendar import DAY_MS, Days
+from glyphoxa.recall.time_reader import NO_STORY, SessionReference, TimeAsk, read_time
 from tests.support.proof import n_examples
 
 N_TURNS = 10
@@ -28,7 +28,7 @@ MINUTE_MS = 60_000
 FIRST_MS = round(datetime(2026, 11, 1, 19, tzinfo=UTC).timestamp() * 1000)
 NOW = FIRST_MS + 28 * DAY_MS
 SUMMARIES = ("They met.", None, "They fought. They fled.", None)
-STORY = Story(StoryCalendar(), today=40)
+STORY = CampaignTimes(calendar=StoryCalendar(), today=40)
 
 
 def campaign() -> list[PastSession]:
@@ -53,7 +53,7 @@ WORTH = np.zeros(len(TURNS), np.float32)
 TALK = RankedTalk(TURNS, WORTH, lambda place: f"turn {place}")
 
 
-def asked(question: str, *, story: Story | None = None) -> TimeAsk:
+def asked(question: str, *, story: CampaignTimes = NO_STORY) -> TimeAsk:
     return read_time(question, language="en", days=Days(NOW), story=story)
 
 

@@ -14,12 +14,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glyphoxa.domain.calendar import StoryCalendar, StoryDays, Zone
+from glyphoxa.domain.calendar import CampaignTimes, StoryCalendar, StoryDays, Zone
 from glyphoxa.language.words import fold, words
 from glyphoxa.recall.signals import PastSession, TurnTimes, fit_in_time
-from glyphoxa.recall.table_calendar import DAY_MS, Days, Story
+from glyphoxa.recall.table_calendar import DAY_MS, Days, Zone
 from glyphoxa.recall.time_reader import (
     MOST_CHARACTERS,
+    NO_STORY,
     NO_TIME,
     Asks,
     SessionReference,
@@ -38,10 +39,10 @@ HARPTOS = StoryCalendar(
 )
 TODAY = HARPTOS.day_named("5 Alturiak 1492")
 STORIES = {
-    "": None,
-    "harptos": Story(HARPTOS, TODAY),
-    "counted": Story(StoryCalendar(), 40),
-    "lost": Story(HARPTOS),  # nobody has said what day it is
+    "": NO_STORY,
+    "harptos": CampaignTimes(calendar=HARPTOS, today=TODAY),
+    "counted": CampaignTimes(calendar=StoryCalendar(), today=40),
+    "lost": CampaignTimes(calendar=HARPTOS),  # nobody has said what day it is
 }
 QUESTIONS = Path(__file__).with_name("times.tsv")
 ASKS: Final[Mapping[Asks, str]] = {
@@ -53,17 +54,17 @@ ASKS: Final[Mapping[Asks, str]] = {
 }
 
 
-def read(question: str, language: str = "en", *, zone: Zone = UTC, story: Story | None = None) -> TimeAsk:
+def read(question: str, language: str = "en", *, zone: Zone = UTC, story: CampaignTimes = NO_STORY) -> TimeAsk:
     return read_time(question, language=language, days=Days(NOW, zone), story=story)
 
 
-def in_words(ask: TimeAsk, story: Story | None) -> str:
+def in_words(ask: TimeAsk, story: CampaignTimes) -> str:
     """Return the notation of the table of questions: "2026-11-09..2026-11-15; asks for recap"."""
     told = []
     if ask.window is not None:
         first, until = ask.window.from_ms, ask.window.until_ms
         told.append(_span("" if first is None else _day(first), "" if until is None else _day(until - 1)))
-    if ask.story is not None and story is not None:
+    if ask.story is not None and story.calendar is not None:
         days = ("" if day is None else story.calendar.in_words(day) for day in (ask.story.first, ask.story.last))
         told.append(f"story {_span(*days)}")
     if (place := ask.place) is not None:
@@ -117,11 +118,11 @@ def test_a_day_begins_where_the_table_is() -> None:
 
 def test_months_that_are_ours_too_are_read_as_both() -> None:
     ours = StoryCalendar((("January", 31), ("February", 28)), ("Monday", "Tuesday"))
-    ask = read("on 12 January 1926", story=Story(ours, ours.day_named("1 February 1926")))
+    ask = read("on 12 January 1926", story=CampaignTimes(calendar=ours, today=ours.day_named("1 February 1926")))
     assert ask.window is not None
     assert ask.story == StoryDays(*[ours.day_named("12 January 1926")] * 2)
     assert ask.words == "12 January 1926"
-    ask = read("last Monday", story=Story(ours, 40))
+    ask = read("last Monday", story=CampaignTimes(calendar=ours, today=40))
     assert ask.window is not None
     assert ask.story is not None
 
@@ -203,7 +204,7 @@ VOCABULARY = sorted(
 def test_no_text_and_no_time_is_an_error(
     text: str, language: str, now_ms: int, zone: Zone, evening: int | None
 ) -> None:
-    story = Story(StoryCalendar((("Hammer", 30), ("may", 1)), ("Moonday", "dragon")), today=3)
+    story = CampaignTimes(calendar=StoryCalendar((("Hammer", 30), ("may", 1)), ("Moonday", "dragon")), today=3)
     read_time(text, language=language, days=Days(now_ms, zone, evening), story=story)
     tells_time(text, language=language)
 
