@@ -299,7 +299,6 @@ class DeepgramStt(FrameProcessor):
         self._is_speaking = False
         self._n_pauses = 0
         """Pauses without a closing transcript."""
-        self._must_reconnect = False
 
     # What each service does in its own way.
 
@@ -411,7 +410,7 @@ class DeepgramStt(FrameProcessor):
 
     def _answered(self, n_pauses_left: int) -> None:
         self._n_pauses = n_pauses_left
-        self._reconnect_if_quiet()
+        self._tell_names()
 
     # Key terms.
 
@@ -422,9 +421,9 @@ class DeepgramStt(FrameProcessor):
         if self._takes_names:
             line.asked_names = names, self._now_s()
             line.put("Configure", keyterms=names)
-        else:
-            self._must_reconnect = True
-            self._reconnect_if_quiet()
+        elif not self._is_speaking and not self._n_pauses:  # otherwise once the pause is answered
+            self._line, line.is_left = None, True
+            line.cut("")
 
     def _names_taken(self, line: DeepgramLine) -> None:
         if line.asked_names is not None:
@@ -439,12 +438,6 @@ class DeepgramStt(FrameProcessor):
             logger.warning("key terms were not accepted on the open connection ({}): reconnecting for them", why)
             self._takes_names = False
         self._tell_names()
-
-    def _reconnect_if_quiet(self) -> None:
-        if self._must_reconnect and self._line is not None and not self._is_speaking and not self._n_pauses:
-            line, self._line = self._line, None
-            line.is_left = True
-            line.cut("")
 
     # Connections.
 
@@ -516,7 +509,6 @@ class DeepgramStt(FrameProcessor):
         for at in range(0, len(missed), step):
             line.put_sound(missed[at : at + step])
         self._line = line
-        self._must_reconnect = False
         self._tell_names()  # they may have changed meanwhile
         # The answer to the newest pause includes the words before earlier ones.
         self._n_pauses = min(self._n_pauses, int(not self._is_speaking))
