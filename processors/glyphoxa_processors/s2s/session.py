@@ -31,7 +31,7 @@ from glyphoxa_processors.sockets import FAULTS, OPEN_WITHIN_S, ProviderSocket, W
 SESSION_RATE_HZ = 24_000
 
 
-class SessionFailed(Exception):
+class SessionFailed(Unavailable):
     """The session cannot give this reply."""
 
 
@@ -122,22 +122,18 @@ class Endpoint:
             Unavailable: It fails, with its reason.
         """
         began_ms = loop_ms()
-        try:
-            with translated():
-                line = await ProviderSocket(self.wire(instructions_of(messages), ())).open()
-                opened_ms = loop_ms()
-                try:
-                    await line.send(*line.wire.ask(messages, ()))
-                    async for given in responses(line, stalled_after_ms=None):
-                        if isinstance(given, SpokenSound):
-                            sound_ms = loop_ms() - opened_ms
-                            opened_after_ms = opened_ms - began_ms
-                            return f"session after {opened_after_ms} ms, first sound {sound_ms} ms after the question"
-                finally:
-                    line.cut()
-            raise Unavailable("the service returned no sound")
-        except SessionFailed as error:
-            raise Unavailable(str(error)) from error
+        with translated():
+            line = await ProviderSocket(self.wire(instructions_of(messages), ())).open()
+            opened_ms = loop_ms()
+            try:
+                await line.send(*line.wire.ask(messages, ()))
+                async for given in responses(line, stalled_after_ms=None):
+                    if isinstance(given, SpokenSound):
+                        opened_after_ms, sound_ms = opened_ms - began_ms, loop_ms() - opened_ms
+                        return f"session after {opened_after_ms} ms, first sound {sound_ms} ms after the question"
+            finally:
+                line.cut()
+        raise Unavailable("the service returned no sound")
 
 
 async def responses(
