@@ -81,7 +81,7 @@ class Ends:
 
 
 Given = SpokenWords | SpokenSound | Call | Warned | Ends
-"""What a message of the server says."""
+"""Content of a server's message."""
 
 
 class SpeechWire(Wire, Protocol):
