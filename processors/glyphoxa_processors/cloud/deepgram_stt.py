@@ -262,7 +262,7 @@ class DeepgramStt(FrameProcessor):
     """The common base of Nova and Flux: the connection, the sound without a transcript, segments and key terms.
 
     Args:
-        version: Of the service's address.
+        version: Version in the service's address.
         query: Parameters of this service.
         keyterms: Must already fit the provider's limits (`glyphoxa.names.keyterms`). A `KeytermsFrame` updates them.
         takes_names: The service accepts new key terms on the open connection.
