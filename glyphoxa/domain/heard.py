@@ -152,7 +152,7 @@ class Draft:
         began_ms: When the speech began.
         speech_end_ms: When the last voiced sample was heard.
         typed: It was written, not spoken.
-        utterance: The id to store it under, if already known: a page may send a typed line twice.
+        utterance: The id to store it under: of a finished turn, and of a typed line, which a page may send twice.
     """
 
     player: PlayerId
