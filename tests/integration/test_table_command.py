@@ -217,5 +217,5 @@ async def test_a_command_is_taken_by_one_table_and_by_none_of_another_campaign(
             if (taken := await commands.take(TOWN, SESSION)) is not None:
                 break
         assert await commands.take(TOWN, SESSION) is None
-        await commands.answer(TOWN, taken.id, "done", is_done=True)
+        await commands.answer(TOWN, taken[0], "done", is_done=True)
         assert await waiting == "done"
