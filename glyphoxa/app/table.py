@@ -50,8 +50,9 @@ from glyphoxa.npc.budget import TierSelector, ToolLatencies
 from glyphoxa.npc.memory_tools import NpcMemory
 from glyphoxa.npc.mouth import Listener, Mouth
 from glyphoxa.npc.reviser import Reviser, SecondLook
+from glyphoxa.npc.revisions import DmChannels
 from glyphoxa.npc.room import Room, RoomMessage
-from glyphoxa.npc.session import DmChannels, TableSession, end_when_deserted
+from glyphoxa.npc.session import TableSession, end_when_deserted
 from glyphoxa.npc.session_state import SessionStateKeeper, StoredSession
 from glyphoxa.npc.table import Ear, EarListener
 from glyphoxa.npc.table_state import TableState

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from loguru import logger
 
@@ -18,9 +19,26 @@ from glyphoxa.domain.events import TableEvent, UtteranceKept, UtteranceRetracted
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, UtteranceId
 from glyphoxa.npc.actor import NpcActor
+from glyphoxa.npc.commands import CommandInbox
 from glyphoxa.npc.table_state import TableState
 from glyphoxa.transcript.journal import RecentTalk
 from glyphoxa.transcript.ports import Decided, DecidedTalk, News
+
+
+@dataclass(frozen=True, slots=True)
+class DmChannels:
+    """Carries the DM's decisions from other processes to an open table.
+
+    Attributes:
+        decisions: Yields whenever the DM may have made a decision on the transcript.
+        decided: Returns all decisions of a session, in the order of its utterances, as they are now.
+        refresh: Rereads the transcript that recall holds in memory. Otherwise a removed utterance could be recalled.
+    """
+
+    commands: CommandInbox
+    decisions: Callable[[], AsyncGenerator[object, None]]
+    decided: Callable[[CampaignId, SessionId], Awaitable[Sequence[Decided]]]
+    refresh: Callable[[], Awaitable[object]]
 
 
 class Revisions:
@@ -80,30 +98,18 @@ class Revisions:
             waiting, self._waiting = self._waiting, []
             self._spread(waiting)
 
-    async def follow(
-        self,
-        decisions: Callable[[], AsyncGenerator[object, None]],
-        decided: Callable[[CampaignId, SessionId], Awaitable[Sequence[Decided]]],
-        *,
-        refresh: Callable[[], Awaitable[object]],
-    ) -> None:
-        """Apply the DM's decisions on this session's transcript. Recall follows by itself.
-
-        Args:
-            decisions, decided: See `glyphoxa.npc.session.DmChannels`.
-            refresh: Rereads the transcript that recall holds in memory. Otherwise a removed utterance could be
-                recalled.
-        """
+    async def follow(self, dm: DmChannels) -> None:
+        """Apply the DM's decisions on this session's transcript. Recall follows by itself."""
 
         async def take(_: object) -> None:
-            now = await decided(self._state.campaign.id, self._state.session)
+            now = await dm.decided(self._state.campaign.id, self._state.session)
             try:
-                await refresh()
+                await dm.refresh()
             except GlyphoxaError as error:
                 logger.debug("the transcript in memory is not refreshed yet: {}", error)
             self.at_once(self._decided.take(now))
 
-        await follow(decisions, take, what="decisions of the DM")
+        await follow(dm.decisions, take, what="decisions of the DM")
 
     def _utterance_of(self, utterance: UtteranceId) -> Utterance | None:
         recent = self.recent.of(self._state.session, limit=sys.maxsize)

@@ -7,7 +7,7 @@ the end. Ears post to the room's mailbox, typed text enters through `say`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from functools import partial
@@ -27,14 +27,14 @@ from glyphoxa.domain.events import (
     Trouble,
 )
 from glyphoxa.domain.heard import Draft, Heard, SpeechStarted, TurnEnded, Utterance
-from glyphoxa.domain.ids import CampaignId, LineId, PlayerId, SceneId, SessionId, id_of_line
+from glyphoxa.domain.ids import LineId, PlayerId, SceneId, SessionId, id_of_line
 from glyphoxa.domain.session_state import DM_VIEW
 from glyphoxa.names.table_names import TableNames
 from glyphoxa.npc.actor import NpcActor
-from glyphoxa.npc.commands import CommandInbox, MoveTo, SessionCommand, StoredControls, follow_commands
+from glyphoxa.npc.commands import MoveTo, SessionCommand, StoredControls, follow_commands
 from glyphoxa.npc.readiness import Preparation
 from glyphoxa.npc.reviser import Reviser
-from glyphoxa.npc.revisions import Revisions
+from glyphoxa.npc.revisions import DmChannels, Revisions
 from glyphoxa.npc.room import Room
 from glyphoxa.npc.session_state import SessionStateKeeper
 from glyphoxa.npc.table import AudioSink, Ear, EarListener, Seat
@@ -42,7 +42,6 @@ from glyphoxa.npc.table_state import Covered, TableState, TypedLines
 from glyphoxa.prompt.gather import HotContexts
 from glyphoxa.prompt.identity import beginning_of
 from glyphoxa.transcript.journal import Journal
-from glyphoxa.transcript.ports import Decided
 
 WRITE_DOWN_MS = 5_000
 SECOND_LOOK_MS = 5_000
@@ -95,22 +94,6 @@ class SessionMemory(Protocol):
     async def finish(self) -> bool:
         """Note the end, and send pending utterances to the database. False if it did not accept all in time."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class DmChannels:
-    """Carries the DM's decisions from other processes to an open table.
-
-    Attributes:
-        decisions: Yields whenever the DM may have made a decision on the transcript.
-        decided: Returns all decisions of a session, in the order of its utterances, as they are now.
-        refresh: Rereads the transcript that recall holds in memory.
-    """
-
-    commands: CommandInbox
-    decisions: Callable[[], AsyncGenerator[object, None]]
-    decided: Callable[[CampaignId, SessionId], Awaitable[Sequence[Decided]]]
-    refresh: Callable[[], Awaitable[object]]
 
 
 class TableSession:
@@ -191,7 +174,6 @@ class TableSession:
         if before.shown:
             tell(f"session {self.session} continues: restored {counted(len(before.shown), 'utterance')}")
         await enter(state.scene, state, self.context)
-        controls = await self._restore_controls()
         await self._preparation.open_scene(tell)
         self._memory.start(supervisor)
         supervisor.start("journal", self._journal.run)
@@ -205,8 +187,8 @@ class TableSession:
             supervisor.start("revisions", self.revisions.run)
         await self.move(state.scene.id)
         self.room.remember(before.remembered)  # after entering the scene, which resets conversations
-        if self._dm is not None and controls is not None:
-            self._follow(self._dm, controls)
+        if self._dm is not None:
+            await self._follow(self._dm)
         supervisor.start("session state", self.keeper.run)
         supervisor.start("preparation", self._preparation.run)
 
@@ -217,25 +199,20 @@ class TableSession:
         self._typed.kept(before.shown)
         self.earlier = before.shown
 
-    async def _restore_controls(self) -> StoredControls | None:
-        """Restore the DM's controls of this session."""
-        if self._dm is None:
-            return None
-        kept = StoredControls(self.campaign.id, self.session, self._dm.commands)
-        control = self.room.control
-        control.restore(await kept.before(self.room.npcs.keys()))
-        control.on_change(kept.on_changed)
-        return kept
+    async def _follow(self, dm: DmChannels) -> None:
+        """Restore the DM's controls of this session, and follow the DM's decisions in other processes."""
+        kept = StoredControls(self.campaign.id, self.session, dm.commands)
+        self.room.control.restore(await kept.before(self.room.npcs.keys()))
+        self.room.control.on_change(kept.on_changed)
 
-    def _follow(self, dm: DmChannels, controls: StoredControls) -> None:
         async def obey(command: SessionCommand) -> str:
             told = await self.obey(command)
-            await controls.wait_until_kept()
+            await kept.wait_until_kept()
             return told
 
-        self.supervisor.start("talk", partial(self.revisions.follow, dm.decisions, dm.decided, refresh=dm.refresh))
+        self.supervisor.start("talk", partial(self.revisions.follow, dm))
         self.supervisor.start("the DM's commands", partial(follow_commands, self.state, dm.commands, obey=obey))
-        self.supervisor.start("the DM's controls", controls.run)
+        self.supervisor.start("the DM's controls", kept.run)
 
     # -- state
 
