@@ -215,7 +215,7 @@ _LEAST_OF_ARC: Final = 110
 
 
 class EarlierSessions(Protocol):
-    """What NPCs may know of the sessions before the present one. All methods may raise `Unavailable`."""
+    """Returns memories of the sessions before the present one. All methods may raise `Unavailable`."""
 
     def summaries(self, npc: NpcId) -> Iterable[RecalledSummary]:
         """Return the summaries of all sessions, latest first."""
