@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from glyphoxa.domain.calendar import CampaignTimes, StoryCalendar, StoryDays, Zone
 from glyphoxa.language.words import fold, words
 from glyphoxa.recall.signals import PastSession, TurnTimes, fit_in_time
-from glyphoxa.recall.table_calendar import DAY_MS, Days, Zone
+from glyphoxa.recall.table_calendar import DAY_MS, Days
 from glyphoxa.recall.time_reader import (
     MOST_CHARACTERS,
     NO_STORY,
