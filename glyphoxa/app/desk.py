@@ -22,7 +22,7 @@ from glyphoxa.app.background import timeline_writer
 from glyphoxa.app.campaign_editor import CampaignEditor
 from glyphoxa.app.memory import SAID_BEFORE
 from glyphoxa.app.recaps import ROWS_A_LINE, ROWS_A_NAME, SessionRecaps
-from glyphoxa.app.rehearsal import rehearsal_of
+from glyphoxa.app.rehearsal import Rehearsal
 from glyphoxa.chronicle.atoms import place_of
 from glyphoxa.chronicle.ports import said_in
 from glyphoxa.chronicle.summaries import LineSelection
@@ -440,7 +440,6 @@ class DeskSource:
     async def rehearse(self, table: Table, npc: NpcId, player: Player, line: str) -> ComposedPrompt:
         """Return an NPC's prompt for a player's line at the open table. Raises: Unavailable: The database is away."""
         said = await self.store.log.recent(self.campaign, table.session, since_ms=0, limit=SAID_BEFORE)
-        who = (table.campaign.npc(npc), player)
         scene = table.scene if npc in table.scene.npcs else None
-        asked = rehearsal_of(self.settings, self.store, table.campaign, who, (table.session, scene, said))
-        return await asked.ask(line)
+        rehearsal = Rehearsal(self.settings, self.store, table.campaign, table.session, said)
+        return await rehearsal.ask(table.campaign.npc(npc), player, line, scene=scene)

@@ -57,7 +57,6 @@ from glyphoxa.transcript.ports import TalkFilter
 if TYPE_CHECKING:
     from glyphoxa.adapters.postgres.store import Store
     from glyphoxa.app.desk import Desk
-    from glyphoxa.app.rehearsal import Rehearsal
     from glyphoxa.prompt.prompt import ComposedPrompt
 
 _MOST_FACTS: Final = 50
@@ -524,20 +523,22 @@ async def _context(options: argparse.Namespace) -> int:
                 # Its first text takes longer, and a table's is not its first.
                 await embedder.embed_questions(["Good morning."])
             store = await stack.enter_async_context(opened_store(settings, embedder=embedder))
-        asking = await _asking(settings, store, options)
-        composed = await asking.ask(options.say)
+        about, composed = await _composed(settings, store, options)
     if options.json:
-        print(json.dumps(_json_of(asking, composed), ensure_ascii=False, indent=2))
+        print(json.dumps({**about, **_json_of(composed)}, ensure_ascii=False, indent=2))
     else:
         print(f"{printable(composed.assembled.text)}\n")
         show_lines(turns.prompt_shown(composed.assembled))
     return 0
 
 
-async def _asking(settings: Settings, store: Store | None, options: argparse.Namespace) -> Rehearsal:
+async def _composed(
+    settings: Settings, store: Store | None, options: argparse.Namespace
+) -> tuple[dict[str, str], ComposedPrompt]:
+    """Return who asks whom, and where, with the prompt."""
     from glyphoxa.app.engines import read_playable
     from glyphoxa.app.memory import SAID_BEFORE
-    from glyphoxa.app.rehearsal import rehearsal_of
+    from glyphoxa.app.rehearsal import Rehearsal
 
     found = await file_or_stored(options.campaign, settings, store)
     campaign = read_playable(found, settings).campaign if isinstance(found, Path) else found
@@ -555,7 +556,9 @@ async def _asking(settings: Settings, store: Store | None, options: argparse.Nam
         session = await stored_session(inspection_of(store), campaign.id, options.session)
         said = await store.log.recent(campaign.id, session, since_ms=0, limit=SAID_BEFORE)
     scene = None if options.scene is None else campaign.scene(options.scene)
-    return rehearsal_of(settings, store, campaign, (npc, _player(campaign, options.player)), (session, scene, said))
+    rehearsal, player = Rehearsal(settings, store, campaign, session, said), _player(campaign, options.player)
+    composed = await rehearsal.ask(npc, player, options.say, scene=scene)
+    return {"npc": npc.id, "player": player.name, "scene": rehearsal.state.scene.id}, composed
 
 
 def _player(campaign: Campaign, wanted: str | None) -> Player:
@@ -567,12 +570,9 @@ def _player(campaign: Campaign, wanted: str | None) -> Player:
     return players.by_id.get(name) or players.exact(name) or Player(_GUEST, name)
 
 
-def _json_of(asking: Rehearsal, composed: ComposedPrompt) -> dict[str, Any]:
+def _json_of(composed: ComposedPrompt) -> dict[str, Any]:
     prompt = composed.assembled
     return {
-        "npc": asking.npc.id,
-        "player": asking.player.name,
-        "scene": asking.state.scene.id,
         "question": composed.prompt.question,
         "messages": [asdict(message) for message in composed.prompt.messages],
         "parts": [asdict(part) for part in prompt.parts],

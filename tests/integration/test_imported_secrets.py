@@ -13,7 +13,7 @@ from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.bundle import Parts, Place, bind_campaign, export_campaign, export_for_players
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
 from glyphoxa.app.recaps import recap_of
-from glyphoxa.app.rehearsal import rehearsal_of
+from glyphoxa.app.rehearsal import Rehearsal
 from glyphoxa.config.settings import Settings
 from glyphoxa.dm.imported import EVERYTHING, SourceText, SourceWorld
 from glyphoxa.domain.campaign import Entity
@@ -52,11 +52,11 @@ async def told(store: Store, npc: NpcId) -> str:
 async def prompts(store: Store, npc: NpcId, world: SourceWorld, random: Random) -> str:
     """Its prompts for questions about documents, without the questions."""
     campaign = a_campaign()
-    who = campaign.npc(npc), campaign.players[0]
     found = ""
     for one in random.sample(world.documents, 3):
         asked = f"What do you know of {one.name}?"
-        prompt = await rehearsal_of(Settings(), store, campaign, who, (SESSION, None, ())).ask(asked)
+        rehearsal = Rehearsal(Settings(), store, campaign, SESSION)
+        prompt = await rehearsal.ask(campaign.npc(npc), campaign.players[0], asked)
         found += str(prompt).replace(one.name, "")
     return found
 

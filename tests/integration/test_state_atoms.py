@@ -26,7 +26,7 @@ from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.adapters.postgres.world.erasure import Meant, PostgresErasure
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
 from glyphoxa.app.background import chronicle_worker
-from glyphoxa.app.rehearsal import rehearsal_of
+from glyphoxa.app.rehearsal import Rehearsal
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.heard import Utterance
@@ -115,8 +115,7 @@ async def test_open_thread_is_in_the_later_prompts_of_those_who_heard_it(table: 
     await read(table, said(1, PROMISE))
     town = a_campaign()
     for npc, session, is_there in ((SMITH, SECOND, True), (INNKEEPER, SECOND, False), (SMITH, FIRST, False)):
-        who = (town.npc(npc), town.players[0])
-        prompt = await rehearsal_of(Settings(), table, town, who, (session, None, ())).ask("Good evening.")
+        prompt = await Rehearsal(Settings(), table, town, session).ask(town.npc(npc), town.players[0], "Good evening.")
         assert (PROMISE in prompt.assembled.text) is is_there, (npc, session)
 
 
