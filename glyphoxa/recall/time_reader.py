@@ -6,8 +6,8 @@ amount, `{u}` a unit, `{o}` an ordinal, `{w}` a weekday, `{m}` a month and `{s}`
 another name is a list of the file. Repetitions are bounded, so reading is linear.
 
 The order is: dates, the phrases of the language in the order of its file. A later step skips what an earlier one has
-used. Of several dates the first counts, and a date outranks a relative time: "last year,
-as you said on 26 June 2023" was said on that day.
+used. Of several dates the first counts, and a date outranks a relative time: "last year, as you said on 26 June 2023"
+was said on that day.
 
 No library: a general date parser (dateparser) takes milliseconds for a sentence, knows no sessions and events, and
 reads "may" and "second" as dates. Reading here takes about 0.1 ms and uses no clock.
