@@ -1,8 +1,8 @@
 """Chat with servers that speak OpenAI's protocol, in a turn and in the background, read as such servers write it.
 
 The protocol's client library expects what OpenAI sends. Compatible servers send errors with status 200, pages of HTML,
-whole answers where a stream was requested, and usage data without numbers. `AnswerReader` takes the lines of a response
-and returns what is in them; `ChatClient` sends the request in the server's dialect, over a connection that stays open;
+whole answers where a stream was requested, and usage data without numbers. `ChatClient` sends the request in the
+server's dialect, over a connection that stays open, and reads what is in the lines of the response;
 `OpenAiStructuredLlm` asks for JSON.
 """
 
@@ -12,7 +12,7 @@ import asyncio
 import importlib
 import json
 import time
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -33,7 +33,7 @@ _READ_AT_MOST: Final = 2_000_000
 _TRIES: Final = 5
 _CONNECT_WITHIN_S: Final = 3.0
 _WAITS_AT_MOST_S: Final = 3.0
-_NO_DATA: Final = (":", "event:", "id:", "retry:")
+_NO_DATA: Final = (":", "event:", "id:", "retry:", "data:")
 _CLIENT: Any = openai.DefaultAsyncHttpxClient
 _HTTP: Any = importlib.import_module(_CLIENT.__base__.__module__.partition(".")[0])  # httpx or its successor
 
@@ -70,72 +70,45 @@ class NoAnswer(Unavailable):
         self.refusal = refusal
 
 
-class AnswerReader:
-    """Reads the lines of one response: server-sent events, JSON lines, or one JSON document.
+async def _deltas(lines: AsyncIterator[str]) -> AsyncGenerator[Delta, None]:
+    """Yield the content of one response: server-sent events, JSON lines, or one JSON document.
 
-    Attributes:
-        is_stream: Whether events have come.
+    Raises:
+        NoAnswer: It holds an error, or is no answer.
     """
-
-    def __init__(self) -> None:
-        self._other: list[str] = []
-        self._n_other = 0
-        self.is_stream = False
-
-    def take(self, line: str) -> Iterator[Delta]:
-        """Yield what a line adds.
-
-        Raises:
-            NoAnswer: It holds an error.
-        """
-        if line.startswith("data:"):
-            payload = line.removeprefix("data:").strip()
-            if payload == "[DONE]":
-                yield Delta(finish="stop")
-            elif payload:
-                yield from self._read(payload)
-        elif line.strip() and not line.startswith(_NO_DATA):
-            self._keep(line)
-
-    def end(self) -> Iterator[Delta]:
-        """Yield what the other lines hold together.
-
-        Raises:
-            NoAnswer: They are an error, or no answer.
-        """
-        lines, self._other = self._other, []
-        if not lines or self.is_stream:
-            return
-        text = "\n".join(lines)
-        documents = [json_object(text)]
-        if documents == [None]:
-            documents = [json_object(line) for line in lines]
-        deltas = [delta for each in documents if each is not None and (delta := _delta(each)) is not None]
-        if not deltas:
-            raise NoAnswer(f"the server sent no answer: {shown(text)}", Rejection(200, text))
-        yield from deltas
-
-    def _read(self, payload: str) -> Iterator[Delta]:
-        document = json_object(payload)
-        delta = None if document is None else _delta(document)
-        if delta is None:
-            self._keep(payload)
-            return
-        self.is_stream = True
+    other: list[str] = []
+    n_other, is_stream = 0, False
+    async for line in lines:
+        payload = line.removeprefix("data:").strip() if line.startswith("data:") else ""
+        if payload == "[DONE]":
+            yield Delta(finish="stop")
+        elif payload and (delta := _delta(json_object(payload))) is not None:
+            is_stream = True
+            yield delta
+        elif (text := payload or line).strip() and not text.startswith(_NO_DATA) and n_other < _READ_AT_MOST:
+            other.append(text)
+            n_other += len(text)
+    if not other or is_stream:
+        return
+    text = "\n".join(other)
+    documents = [json_object(text)]
+    if documents == [None]:
+        documents = [json_object(line) for line in other]
+    deltas = [delta for delta in map(_delta, documents) if delta is not None]
+    if not deltas:
+        raise NoAnswer(f"the server sent no answer: {shown(text)}", Rejection(200, text))
+    for delta in deltas:
         yield delta
 
-    def _keep(self, line: str) -> None:
-        if self._n_other < _READ_AT_MOST:
-            self._other.append(line)
-            self._n_other += len(line)
 
-
-def _delta(document: Mapping[str, Any]) -> Delta | None:
+def _delta(document: Mapping[str, Any] | None) -> Delta | None:
     """Return what a piece of an answer adds; None if it is none.
 
     Raises:
         NoAnswer: It is an error.
     """
+    if document is None:
+        return None
     choices = document.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
     if (error := document.get("error")) and not choice:
@@ -271,12 +244,8 @@ class ChatClient:
             model=self.model, messages=[], extra_body=dict(fields)
         )
         try:
-            async with asked as response:
-                reader = AnswerReader()
-                async for line in response.iter_lines():
-                    for delta in reader.take(line):
-                        yield delta
-                for delta in reader.end():
+            async with asked as response, aclosing(_deltas(response.iter_lines())) as deltas:
+                async for delta in deltas:
                     yield delta
         except APIStatusError as error:
             raise self._refused(error) from error
