@@ -91,9 +91,8 @@ async def _deltas(lines: AsyncIterator[str]) -> AsyncGenerator[Delta, None]:
     if not other or is_stream:
         return
     text = "\n".join(other)
-    documents = [json_object(text)]
-    if documents == [None]:
-        documents = [json_object(line) for line in other]
+    whole = json_object(text)
+    documents = map(json_object, other) if whole is None else [whole]
     deltas = [delta for delta in map(_delta, documents) if delta is not None]
     if not deltas:
         raise NoAnswer(f"the server sent no answer: {shown(text)}", Rejection(200, text))
