@@ -28,8 +28,8 @@ from glyphoxa.dm.imported import EVERYTHING, ImportKind, SourceDocument, SourceW
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId
 from glyphoxa.domain.knowledge import PUBLIC
-from glyphoxa.imports.readers import read_source
 from glyphoxa.language.words import fold
+from glyphoxa.plugins.imports.readers import read_source
 from glyphoxa.world.state import WorldState
 
 _CAMPAIGN: Final = CampaignId("measured")

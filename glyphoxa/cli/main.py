@@ -30,7 +30,6 @@ _GROUPS: Final = {
     },
     "campaign": {
         "campaign": ("glyphoxa.cli.campaign:VERB", "create, check, load, show, copy and export campaigns; calendar"),
-        "import": ("glyphoxa.cli.imports:VERB", "bring in Foundry, Roll20, Markdown, CSV or cards; review it"),
         "entity": ("glyphoxa.cli.review:ENTITY", "add, change, merge, hide or remove entities; let people speak"),
         "facts": ("glyphoxa.cli.review:FACTS", "review facts: accept, reject, correct, state, reveal, undo"),
         "transcript": ("glyphoxa.cli.review:TRANSCRIPT", "retract or correct an utterance; summarise a session"),
@@ -55,7 +54,6 @@ _EXAMPLES: Final = {
     "serve": "serve --campaign my-campaign.yaml --host 0.0.0.0 --tls-self-signed",
     "table": 'table direct Korvald "be short with them" --turns 2',
     "campaign": "campaign check my-campaign.yaml",
-    "import": "import foundry ~/foundrydata/Data/worlds/thornwick",
     "entity": 'entity add "Old Bess" npc --occupation ferrywoman',
     "facts": "facts accept 7fb0",
     "transcript": 'transcript correct "the tithe" "They pay the tide."',

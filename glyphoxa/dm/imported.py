@@ -1,6 +1,6 @@
 """The content of an import: documents of another tool, and the DM's decisions about them.
 
-Every reader (`glyphoxa.imports`) returns a `SourceWorld`. Nothing of it enters the campaign before the DM accepts it.
+Every reader of a plug-in returns a `SourceWorld`. Nothing of it enters the campaign before the DM accepts it.
 """
 
 from __future__ import annotations

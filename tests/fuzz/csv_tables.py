@@ -6,8 +6,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.imports.csv_tables import read_csv_tables
-from glyphoxa.imports.files import open_source
+from glyphoxa.plugins.imports.csv_tables import read_csv_tables
+from glyphoxa.plugins.imports.files import open_source
 from tests.fuzz.running import FuzzTarget
 
 

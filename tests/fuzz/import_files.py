@@ -10,9 +10,9 @@ from benchmarks.leveldb import write_leveldb
 from glyphoxa.dm.import_review import cleaned, digest_of
 from glyphoxa.dm.imported import ImportKind
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.imports.files import open_source
-from glyphoxa.imports.html_text import html_text
-from glyphoxa.imports.readers import read_source
+from glyphoxa.plugins.imports.files import open_source
+from glyphoxa.plugins.imports.html_text import html_text
+from glyphoxa.plugins.imports.readers import read_source
 from tests.fuzz.running import FuzzTarget
 
 

@@ -21,7 +21,7 @@ from glyphoxa.app.desk import DeskSource, desk_of
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.node_types import NodeType
-from glyphoxa.imports.files import TEMPORARY
+from glyphoxa.plugins.imports.files import TEMPORARY
 from glyphoxa.web.access.roles import Grant, Role
 from tests.support.axe import violations
 from tests.support.browser import a_browser, a_page
@@ -218,7 +218,7 @@ async def test_upload_that_cannot_be_read_is_refused(
 async def test_upload_beyond_the_limit_is_refused_and_deleted(
     dm: Visitor, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("glyphoxa.web.desk.imports.MOST_BYTES", 100)
+    monkeypatch.setattr("glyphoxa.plugins.imports.page.MOST_BYTES", 100)
     answer = await upload(dm, file)
     assert answer.json() == {"error": "a request may have at most 100 bytes"}
     assert copies(file) == []
@@ -243,7 +243,7 @@ async def test_upload_that_breaks_off_leaves_nothing_behind(door: Door, dm: Visi
 
 def reading() -> list[psutil.Process]:
     found = psutil.Process().children()
-    return [each for each in found if "glyphoxa.imports.source_reader" in each.cmdline()]
+    return [each for each in found if "glyphoxa.app.source_reader" in each.cmdline()]
 
 
 def a_program(path: Path, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
@@ -295,7 +295,7 @@ async def test_reading_process_has_the_lowest_priority_and_ends_with_its_input(t
     source.mkdir()
     for n in range(200):
         (source / f"{n}.md").write_text("[[" * 70_000, "utf-8")
-    program = (sys.executable, "-m", "glyphoxa.imports.source_reader", "markdown", str(source))
+    program = (sys.executable, "-m", "glyphoxa.app.source_reader", "markdown", str(source))
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(*program, stdin=pipe, stdout=pipe)
     await until(lambda: psutil.Process(process.pid).nice() == 19)

@@ -12,7 +12,7 @@ from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.dm.imported import EVERYTHING
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.knowledge import DM, Viewer
-from glyphoxa.imports.readers import read_source
+from glyphoxa.plugins.imports.readers import read_source
 from tests.support.builders import CAMPAIGN, SMITH, a_campaign
 from tests.support.known_of import entities_of, known_of
 

@@ -10,7 +10,7 @@ from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.dm.imported import EVERYTHING, ImportKind
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.knowledge import DM
-from glyphoxa.imports.readers import read_source
+from glyphoxa.plugins.imports.readers import read_source
 from tests.support.builders import CAMPAIGN, SMITH, a_campaign
 from tests.support.known_of import entities_of, known_of
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from glyphoxa.domain.ids import CampaignId
-from glyphoxa.imports.readers import read_source
 from glyphoxa.plugins.exports import formats
 from glyphoxa.plugins.exports.formats import MANIFEST, VaultChanges, write_vault
+from glyphoxa.plugins.imports.readers import read_source
 from tests.support.command_line import CommandLine, a_settings_file
 
 TOWN = CampaignId("town")

@@ -23,6 +23,7 @@ from glyphoxa.adapters.postgres.world.inspection import PostgresInspection, Seen
 from glyphoxa.app.desk import Desk, DeskSource
 from glyphoxa.app.engines import read_playable
 from glyphoxa.app.recaps import SessionRecaps, recap_of
+from glyphoxa.app.source_reader import SourceReader
 from glyphoxa.config.campaign_edit import stamp_of
 from glyphoxa.config.located_yaml import InvalidFile, text_of
 from glyphoxa.dm.campaign_diff import CampaignChanges
@@ -34,7 +35,6 @@ from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, counte
 from glyphoxa.domain.ids import EntityId, PlayerId, SessionId
 from glyphoxa.domain.knowledge import DM, PUBLIC, Fact
 from glyphoxa.domain.node_types import ENTITY_TYPES
-from glyphoxa.imports.source_reader import SourceReader
 from glyphoxa.language.facts import (
     certainty_in_words,
     knower_in_words,

@@ -10,19 +10,19 @@ from urllib.parse import parse_qsl, urlencode
 
 from fastapi import FastAPI, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import BaseLoader, ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from loguru import logger
 
 from glyphoxa.actors.deadline import ClosingStack
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.app.campaign_editor import MOST_CHARACTERS
 from glyphoxa.app.desk import Desk, DeskSource
+from glyphoxa.app.source_reader import SourceReader
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.campaign import Campaign, Scene
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.ids import SessionId
 from glyphoxa.domain.knowledge import DM, Viewer
-from glyphoxa.imports.source_reader import SourceReader
 from glyphoxa.language.facts import moment
 from glyphoxa.npc.table import Table
 from glyphoxa.observability.timing import Observer
@@ -72,10 +72,21 @@ Decides = Callable[["DeskFrame", Request, Form], Awaitable[Done | Response]]
 Answers = Callable[["DeskFrame", Request], Awaitable[Response]]
 
 
-class Pages:
-    """Declares pages of the desk where they are defined. The first declared path that fits is taken."""
+Tab = tuple[str, str, Sequence[str]]
 
-    def __init__(self) -> None:
+
+class Pages:
+    """Declares pages of the desk where they are defined. The first declared path that fits is taken.
+
+    Args:
+        package: Its folder `templates` holds those of the pages.
+        tab: For the desk's tabs: path and name of a page, and the templates under which it is the current one; None if
+            it is there already.
+    """
+
+    def __init__(self, package: str = "glyphoxa.web.desk", tab: Tab | None = None) -> None:
+        self.package = package
+        self.tab = tab
         self.declared: list[tuple[str, str, Answers, bool]] = []
 
     def get(
@@ -124,8 +135,10 @@ class DeskFrame:
         self.entrance = entrance
         self._source = source
         self.source_reader = SourceReader()
+        self._tabs: list[Tab] = []
+        self._loaders: list[BaseLoader] = [PackageLoader("glyphoxa.web.desk")]
         self._templates = Environment(
-            loader=PackageLoader("glyphoxa.web.desk"),
+            loader=ChoiceLoader(self._loaders),
             autoescape=True,
             undefined=StrictUndefined,
             trim_blocks=True,
@@ -135,6 +148,9 @@ class DeskFrame:
 
     def add(self, app: FastAPI, pages: Pages) -> None:
         """Put pages on a server."""
+        if pages.tab is not None:
+            self._tabs.append(pages.tab)
+            self._loaders.append(PackageLoader(pages.package))
         for method, path, answers, may_last in pages.declared:
             app.add_api_route(path, self._guarded(answers, may_last=may_last), methods=[method], response_model=None)
 
@@ -196,6 +212,7 @@ class DeskFrame:
         campaign = self.table.campaign
         text = template.render(
             page=name,
+            tabs=tuple(self._tabs),
             campaign=campaign.name,
             language=campaign.language,
             session=self.table.session,

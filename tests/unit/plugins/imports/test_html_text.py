@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from glyphoxa.imports.html_text import html_text
+from glyphoxa.plugins.imports.html_text import html_text
 
 
 def test_headings_lists_and_tables_become_markdown() -> None:

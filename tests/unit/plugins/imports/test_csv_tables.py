@@ -10,7 +10,7 @@ import pytest
 
 from glyphoxa.dm.imported import SourceLink, SourceText, SourceWorld
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.imports.readers import read_source
+from glyphoxa.plugins.imports.readers import read_source
 
 ENTITIES = "name,type,aliases,hidden,known_by,occupation\nOrla,npc,Orl;the miller,,,miller\nThe Mill,Location,,,,\n"
 PLAIN = "name,type,aliases,occupation\nOrla,npc,the miller; Orl,miller\nThe Mill,location,,\n"
@@ -211,7 +211,7 @@ def test_thousands_of_mistakes_are_not_all_told(tmp_path: Path) -> None:
 
 
 def test_the_documented_tables_are_valid(tmp_path: Path) -> None:
-    documented = (Path(__file__).parents[3] / "docs" / "importing.md").read_text()
+    documented = (Path(__file__).parents[4] / "docs" / "importing.md").read_text()
     entities, relationships = re.findall(r"```\n((?:name|source),.*?)```", documented, re.DOTALL)
     found = read(tmp_path, entities=entities, relationships=relationships).documents
     assert [(each.name, each.type, len(each.links)) for each in found] == [

@@ -16,10 +16,10 @@ from typing import Any, Final
 
 from glyphoxa.dm.imported import SourceDocument, SourceLink, SourceText, SourceWorld, name_of
 from glyphoxa.domain.errors import InvalidInput, shown
-from glyphoxa.imports.files import SourceFiles
-from glyphoxa.imports.markdown_text import page_text, texts_of
-from glyphoxa.imports.secrecy import is_marked, name_mark
-from glyphoxa.imports.source_words import (
+from glyphoxa.plugins.imports.files import SourceFiles
+from glyphoxa.plugins.imports.markdown_text import page_text, texts_of
+from glyphoxa.plugins.imports.secrecy import is_marked, name_mark
+from glyphoxa.plugins.imports.source_words import (
     LOCATED_AT,
     decoded,
     fields_of,

@@ -14,8 +14,8 @@ from glyphoxa.dm.entities import NameResolver
 from glyphoxa.dm.imported import SourceDocument, SourceLink, SourceWorld
 from glyphoxa.dm.vault import VaultContent, notes_of
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.imports.markdown_text import note_text
-from glyphoxa.imports.readers import read_source
+from glyphoxa.plugins.imports.markdown_text import note_text
+from glyphoxa.plugins.imports.readers import read_source
 from tests.support.secret_campaigns import SecretCampaign, words_in
 
 SECRET = "zzquicksilver"  # in no other word of the notes

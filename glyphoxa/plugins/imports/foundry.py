@@ -16,12 +16,12 @@ from typing import Final
 
 from glyphoxa.dm.imported import SourceDocument, SourceLink, SourceText, SourceWorld, name_of
 from glyphoxa.domain.errors import counted
-from glyphoxa.imports.files import SourceFiles
-from glyphoxa.imports.foundry_store import CLASSES, Content, Contents, Stored
-from glyphoxa.imports.markdown_text import page_text, texts_of
-from glyphoxa.imports.secrecy import is_marked, name_mark
-from glyphoxa.imports.source_words import fields_of, listed, objects_in, type_named, united
 from glyphoxa.language.words import fold
+from glyphoxa.plugins.imports.files import SourceFiles
+from glyphoxa.plugins.imports.foundry_store import CLASSES, Content, Contents, Stored
+from glyphoxa.plugins.imports.markdown_text import page_text, texts_of
+from glyphoxa.plugins.imports.secrecy import is_marked, name_mark
+from glyphoxa.plugins.imports.source_words import fields_of, listed, objects_in, type_named, united
 
 _LIMITED: Final = 1
 _OBSERVER: Final = 2

@@ -11,16 +11,17 @@ import os
 import pickle
 import resource
 import sys
+from collections.abc import Callable
 from contextlib import redirect_stdout
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from threading import Thread
-from typing import Any, Final
+from typing import Final, cast
 
 from glyphoxa.dm.imported import ImportKind, SourceWorld
-from glyphoxa.domain.errors import InvalidInput, Unavailable
-from glyphoxa.imports.readers import read_source
+from glyphoxa.domain.errors import InvalidInput, Unavailable, did_you_mean
+from glyphoxa.plugin import claims
 
 _LOWEST_PRIORITY: Final = 19
 _MOST_CPU_S: Final = 900
@@ -46,14 +47,14 @@ class SourceReader:
 
         Raises:
             AlreadyReading: The reader reads another source.
-            InvalidInput: See `read_source`.
+            InvalidInput: The source cannot be read; the message names the file inside it and what would be valid.
             Unavailable: The process crashed, or took too long.
         """
         if self._reading.locked():
             raise AlreadyReading
         async with self._reading:
             process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "glyphoxa.imports.source_reader", kind, str(path)),
+                *(sys.executable, "-m", "glyphoxa.app.source_reader", kind, str(path)),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 env={**os.environ, "TMPDIR": str(path.parent)},
@@ -80,15 +81,24 @@ def _unpickled(file: BytesIO) -> SourceWorld:
     return replace(world, documents=tuple([pickle.load(file) for _ in range(n)]))  # noqa: S301
 
 
+def _reader_of(kind: str) -> Callable[[ImportKind, Path], SourceWorld]:
+    found = claims("readers", dict[str, str]())
+    plugin, reference = found.get(kind, (None, ""))
+    if plugin is None:
+        raise InvalidInput(f"no plug-in reads files of the tool {kind!r}: {did_you_mean(kind, found)}")
+    reader: Callable[[ImportKind, Path], SourceWorld] = plugin.load(reference)
+    return reader
+
+
 def main() -> int:
     """Read the source that the arguments name, and write it to standard output."""
     os.setpriority(os.PRIO_PROCESS, 0, _LOWEST_PRIORITY)
     resource.setrlimit(resource.RLIMIT_CPU, (_MOST_CPU_S, _MOST_CPU_S))
     Thread(target=lambda: os.read(0, 1) or os._exit(1), daemon=True).start()
-    kind: Any = sys.argv[1]
+    kind = cast(ImportKind, sys.argv[1])
     try:
         with redirect_stdout(sys.stderr):
-            world = read_source(kind, Path(sys.argv[2]))
+            world = _reader_of(kind)(kind, Path(sys.argv[2]))
     except InvalidInput as error:
         sys.stdout.buffer.write(str(error).encode(errors="replace"))
         return _REFUSED

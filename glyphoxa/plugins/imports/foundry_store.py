@@ -14,9 +14,9 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Final, Generic, TypeVar
 
 from glyphoxa.domain.errors import InvalidInput, counted, shown
-from glyphoxa.imports.files import SourceFiles
-from glyphoxa.imports.source_words import json_of, listed, objects_in
 from glyphoxa.language.words import fold
+from glyphoxa.plugins.imports.files import SourceFiles
+from glyphoxa.plugins.imports.source_words import json_of, listed, objects_in
 
 Kept = TypeVar("Kept")
 Content = dict[str, Any]

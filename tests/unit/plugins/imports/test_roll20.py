@@ -12,7 +12,7 @@ import pytest
 
 from glyphoxa.dm.imported import SourceDocument, SourceLink, SourceText, SourceWorld
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.imports.readers import read_source
+from glyphoxa.plugins.imports.readers import read_source
 
 GM, ANNA, BERT = "-gm", "-anna", "-bert"
 EVERYBODY, NOBODY = ["all"], [""]

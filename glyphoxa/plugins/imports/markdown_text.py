@@ -17,9 +17,17 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, unquote
 
 from glyphoxa.dm.imported import SourceText
-from glyphoxa.imports.html_text import HtmlText, html_text
-from glyphoxa.imports.obsidian import admonitions, headless_tables, prose, without_generated
-from glyphoxa.imports.secrecy import asks_who_sees, is_answer, is_end, is_mark, is_marked, property_mark, text_mark
+from glyphoxa.plugins.imports.html_text import HtmlText, html_text
+from glyphoxa.plugins.imports.obsidian import admonitions, headless_tables, prose, without_generated
+from glyphoxa.plugins.imports.secrecy import (
+    asks_who_sees,
+    is_answer,
+    is_end,
+    is_mark,
+    is_marked,
+    property_mark,
+    text_mark,
+)
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt

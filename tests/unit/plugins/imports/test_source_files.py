@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 
 from glyphoxa.dm.imported import ImportKind, SourceWorld
 from glyphoxa.domain.errors import InvalidInput, NotFound
-from glyphoxa.imports import files as files_module
-from glyphoxa.imports import source_words
-from glyphoxa.imports.files import SourceFiles, open_source
-from glyphoxa.imports.readers import READERS, read_source
+from glyphoxa.plugins.imports import files as files_module
+from glyphoxa.plugins.imports import source_words
+from glyphoxa.plugins.imports.files import SourceFiles, open_source
+from glyphoxa.plugins.imports.readers import READERS, read_source
 from glyphoxa.providers.extras import NotInstalled
 
 

@@ -10,13 +10,13 @@ from typing import Final
 from glyphoxa.dm.imported import ImportKind, SourceDocument, SourceWorld
 from glyphoxa.dm.wording import secrecy_in_words
 from glyphoxa.domain.errors import shown
-from glyphoxa.imports.cards import read_cards
-from glyphoxa.imports.csv_tables import read_csv_tables
-from glyphoxa.imports.files import Progress, SourceFiles, open_source
-from glyphoxa.imports.foundry import read_foundry
-from glyphoxa.imports.markdown_folder import read_markdown
-from glyphoxa.imports.roll20 import read_roll20
-from glyphoxa.imports.secrecy import doubts_about
+from glyphoxa.plugins.imports.cards import read_cards
+from glyphoxa.plugins.imports.csv_tables import read_csv_tables
+from glyphoxa.plugins.imports.files import Progress, SourceFiles, open_source
+from glyphoxa.plugins.imports.foundry import read_foundry
+from glyphoxa.plugins.imports.markdown_folder import read_markdown
+from glyphoxa.plugins.imports.roll20 import read_roll20
+from glyphoxa.plugins.imports.secrecy import doubts_about
 from glyphoxa.providers.extras import MODULES, need
 
 Reader = Callable[[SourceFiles], SourceWorld]

@@ -14,19 +14,19 @@ from fastapi.responses import JSONResponse, Response
 from glyphoxa.adapters.postgres.server.offload import gc_paused
 from glyphoxa.adapters.postgres.world.imports import PostgresImports
 from glyphoxa.app.desk import Desk
+from glyphoxa.app.source_reader import AlreadyReading, SourceReader
 from glyphoxa.dm.import_review import Group
 from glyphoxa.dm.imported import NEW_ENTITY, Decision, DocumentEdit, DocumentSelection, ImportKind, SourceWorld
 from glyphoxa.dm.wording import arrival_in_words, plain, proposal_in_words
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, Unavailable, counted, did_you_mean
-from glyphoxa.imports.files import MOST_BYTES, TEMPORARY
-from glyphoxa.imports.readers import READERS
-from glyphoxa.imports.source_reader import AlreadyReading, SourceReader
+from glyphoxa.plugins.imports.files import MOST_BYTES, TEMPORARY
+from glyphoxa.plugins.imports.readers import READERS
 from glyphoxa.web.access.records import AuditKind
 from glyphoxa.web.desk.campaign import changes_shown
-from glyphoxa.web.desk.frame import DeskFrame, Done, Form, Pages, Shown, number_in, page_of_desk
+from glyphoxa.web.desk.frame import DeskFrame, Done, Form, Pages, ServedTable, Shown, number_in, page_of_desk
 from glyphoxa.web.requests import receive_file, while_connected
 
-PAGES: Final = Pages()
+PAGES: Final = Pages(__package__, ("/desk/import", "Import", ("import", "import_accept")))
 
 PER_PAGE: Final = 50
 MOST_GROUPS: Final = 100
@@ -39,6 +39,12 @@ _TOOLS: Final[Mapping[ImportKind, str]] = {
     "card": "Character card or lorebook",
     "csv": "CSV tables",
 }
+
+
+def add_imports(served: ServedTable) -> None:
+    """Put the pages on the desk."""
+    served.desk.add(served.app, PAGES)
+
 
 # -- what the pages show
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from glyphoxa.dm.import_review import cleaned, digest_of
 from glyphoxa.dm.imported import SourceDocument, SourceWorld
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.imports.readers import read_source
+from glyphoxa.plugins.imports.readers import read_source
 from tests.support.cards import BELL, BOOK, WANDA, card, chunk, png, text_chunk
 from tests.support.pictures import a_picture
 

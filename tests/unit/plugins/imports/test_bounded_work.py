@@ -11,10 +11,10 @@ from types import FrameType
 import pytest
 
 from glyphoxa.dm.imported import ImportKind, SourceWorld
-from glyphoxa.imports import markdown_folder
-from glyphoxa.imports.html_text import html_text
-from glyphoxa.imports.markdown_text import note_text
-from glyphoxa.imports.readers import read_source
+from glyphoxa.plugins.imports import markdown_folder
+from glyphoxa.plugins.imports.html_text import html_text
+from glyphoxa.plugins.imports.markdown_text import note_text
+from glyphoxa.plugins.imports.readers import read_source
 
 SIZE = 3_000
 """Characters of the smaller of two texts."""

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from glyphoxa.dm.imported import SourceDocument, SourceWorld
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.imports.readers import read_source
+from glyphoxa.plugins.imports.readers import read_source
 from tests.support.foundry import Document, leveldb_records, write_leveldb, write_nedb, write_world
 from tests.support.proof import n_examples
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from glyphoxa.dm.imported import SourceLink
-from glyphoxa.imports.markdown_text import note_text
-from glyphoxa.imports.source_words import type_named
-from tests.unit.imports.test_markdown_folder import hidden_text, named, only, open_text, vault
+from glyphoxa.plugins.imports.markdown_text import note_text
+from glyphoxa.plugins.imports.source_words import type_named
+from tests.unit.plugins.imports.test_markdown_folder import hidden_text, named, only, open_text, vault
 
 PROSE = "Orla Finch mends nets by the weir and counts aloud."
 FORM = """---

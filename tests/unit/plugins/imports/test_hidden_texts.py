@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glyphoxa.dm.imported import SourceDocument, SourceWorld
-from glyphoxa.imports.markdown_text import note_text, page_text
-from glyphoxa.imports.readers import read_source
+from glyphoxa.plugins.imports.markdown_text import note_text, page_text
+from glyphoxa.plugins.imports.readers import read_source
 
 SECRET = "zzquicksilver"  # in no other word of the notes
 OPEN = "Orla Fenn grinds corn."
