@@ -168,4 +168,5 @@ def _providers(languages_of: Callable[[Provider], str]) -> Iterator[str]:
 def _provider(row: Provider, languages: str) -> str:
     model = ", ".join(row.weights) or row.model
     key = f"`{row.key_env}`" if row.key_env else ""
-    return f"| {row.kind} | `{row.name}` | {model} | {languages} | {key} | {row.extra} | {_one_of(row.needs)} |"
+    known = " ".join(languages.split())  # a row of a table is one line
+    return f"| {row.kind} | `{row.name}` | {model} | {known} | {key} | {row.extra} | {_one_of(row.needs)} |"
