@@ -18,8 +18,8 @@ from glyphoxa.domain.turn import LookUp
 from glyphoxa.npc.tool_spec import CallableTool, Found, ToolSpec, nothing
 from glyphoxa.npc.toolbox import Toolbox
 from glyphoxa.plugins.mcp.offered import dice_tools
-from glyphoxa.plugins.mcp.servers import MAX_ANSWERED, McpServers, ServerRow
-from glyphoxa.plugins.mcp.settings import McpSettings
+from glyphoxa.plugins.mcp.servers import MAX_ANSWERED, McpServers
+from glyphoxa.plugins.mcp.settings import McpServerSettings, McpSettings
 from tests.support.live_table import an_evening, settings_for, write_campaign
 from tests.support.mcp import served
 from tests.support.patience import DEADLINE_MS, DEADLINE_S, until
@@ -28,15 +28,23 @@ TOKEN = "the token of the dice"
 PATIENT = TierRule(DEADLINE_MS, ())
 
 
-def hostile(mode: str, **row: object) -> ServerRow:
-    return ServerRow(name="odd", command=(sys.executable, "-m", "tests.support.mcp_servers", mode), **row)  # type: ignore[arg-type]
+Row = tuple[str, McpServerSettings]
+
+
+def a_row(name: str = "odd", **settings: object) -> Row:
+    return name, McpServerSettings.model_validate(settings)
+
+
+def hostile(mode: str) -> Row:
+    return a_row(command=(sys.executable, "-m", "tests.support.mcp_servers", mode))
 
 
 @asynccontextmanager
 async def opened(
-    *rows: ServerRow, connect_ms: int = DEADLINE_MS, again_s: tuple[float, ...] = (1.0,)
+    *rows: Row, connect_ms: int = DEADLINE_MS, again_s: tuple[float, ...] = (1.0,)
 ) -> AsyncIterator[McpServers]:
-    servers = McpServers(rows, connect_ms=connect_ms, again_s=again_s)
+    environ = {"GOOD": TOKEN, "BAD": "x", "DICE_MOOD": "good"}
+    servers = McpServers(dict(rows), environ, connect_ms=connect_ms, again_s=again_s)
     await servers.open()
     try:
         yield servers
@@ -54,7 +62,7 @@ async def look(servers: McpServers, told: list[LookUp], rule: TierRule = PATIENT
 
 async def test_the_dice_of_the_project_are_rolled_by_a_program_of_their_own() -> None:
     told: list[LookUp] = []
-    row = ServerRow(name="dice", command=(sys.executable, "-m", "glyphoxa.cli.main", "mcp", "dice"))
+    row = a_row("dice", command=(sys.executable, "-m", "glyphoxa.cli.main", "mcp", "dice"))
     async with opened(row) as servers:
         box = a_toolbox(servers.tools("dice"), told)
         [spec] = box.declared
@@ -69,7 +77,7 @@ async def test_the_dice_of_the_project_are_rolled_by_a_program_of_their_own() ->
 
 async def test_a_served_tool_is_called_with_its_token_and_not_offered_without() -> None:
     async with served({TOKEN: dice_tools()}) as url:
-        good, bad = (ServerRow(name=name, url=url, token=token) for name, token in (("good", TOKEN), ("bad", "x")))
+        good, bad = (a_row(name, url=url, token_env=name.upper()) for name in ("good", "bad"))
         async with opened(good, bad) as servers:
             assert servers.tools("bad") == ()
             assert (await a_toolbox(servers.tools("good"), []).call("good_roll", {"dice": "d20"}))["found"]
@@ -81,7 +89,7 @@ async def test_a_served_answer_that_is_too_long_costs_that_call() -> None:
 
     tool = CallableTool(ToolSpec("look", "", {"at": {"type": "string"}}, (), 1), much)
     n_more = 500
-    async with served({TOKEN: [tool]}) as url, opened(ServerRow(name="odd", url=url, token=TOKEN)) as servers:
+    async with served({TOKEN: [tool]}) as url, opened(a_row(url=url, token_env="GOOD")) as servers:
         told: list[LookUp] = []
         [text] = (await look(servers, told))["found"]  # type: ignore[misc]
         assert len(text) <= MAX_ANSWERED + 4
@@ -182,12 +190,12 @@ async def test_crashed_server_is_reconnected() -> None:
 @pytest.mark.parametrize(
     "row",
     [
-        ServerRow(name="odd", command=("/no/such/program",)),
-        ServerRow(name="odd", command=(sys.executable, "-c", "print('good evening')")),
-        ServerRow(name="odd", url="http://127.0.0.1:9/mcp"),
+        a_row(command=("/no/such/program",)),
+        a_row(command=(sys.executable, "-c", "print('good evening')")),
+        a_row(url="http://127.0.0.1:9/mcp"),
     ],
 )
-async def test_a_server_that_is_not_there_offers_nothing_and_holds_nobody_up(row: ServerRow) -> None:
+async def test_a_server_that_is_not_there_offers_nothing_and_holds_nobody_up(row: Row) -> None:
     async with opened(row) as servers:
         assert servers.tools("odd") == ()
 
@@ -199,7 +207,7 @@ async def test_a_program_ends_with_the_table_and_knows_no_key(monkeypatch: pytes
         f"import os, pathlib; pathlib.Path({str(written)!r}).write_text(f'{{os.getpid()}} {{sorted(os.environ)}}');"
         "from tests.support.mcp_servers import main; main('plain')"
     )
-    row = ServerRow(name="odd", command=(sys.executable, "-c", code), env={"DICE_MOOD": "good"})
+    row = a_row(command=(sys.executable, "-c", code), env=("DICE_MOOD",))
     async with opened(row) as servers:
         assert servers.tools("odd")
     process, _, variables = written.read_text().partition(" ")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from loguru import logger
 
@@ -15,11 +14,8 @@ from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import InvalidInput, did_you_mean
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.judgement.safety import topics_of
-from glyphoxa.plugins.mcp.settings import McpServerSettings, McpSettings, missing_variables
+from glyphoxa.plugins.mcp.settings import McpSettings, missing_variables
 from glyphoxa.providers.extras import need
-
-if TYPE_CHECKING:
-    from glyphoxa.plugins.mcp.servers import ServerRow
 
 
 async def open_tools(settings: Settings, campaign: Campaign, stack: ClosingStack) -> OutsideTools:
@@ -37,7 +33,7 @@ async def open_tools(settings: Settings, campaign: Campaign, stack: ClosingStack
     _warn_of_unknown_npcs(chosen, campaign)
     from glyphoxa.plugins.mcp.servers import McpServers
 
-    servers = McpServers([_row(name, server) for name, server in chosen.servers.items()])
+    servers = McpServers(chosen.servers, os.environ)
     stack.push_step("tool servers", STEP_MS, servers.close)
     await servers.open()
     return {
@@ -49,20 +45,6 @@ async def open_tools(settings: Settings, campaign: Campaign, stack: ClosingStack
         ]
         for npc in campaign.npcs
     }
-
-
-def _row(name: str, settings: McpServerSettings) -> ServerRow:
-    from glyphoxa.plugins.mcp.servers import ServerRow
-
-    return ServerRow(
-        name=name,
-        command=settings.command,
-        env={variable: os.environ[variable] for variable in settings.env},
-        url=settings.url or "",
-        token=os.environ[settings.token_env].strip() if settings.token_env is not None else "",
-        allowed=None if settings.tools is None else frozenset(settings.tools),
-        usual_ms=settings.usual_ms,
-    )
 
 
 def _warn_of_unknown_npcs(settings: McpSettings, campaign: Campaign) -> None:

@@ -15,7 +15,6 @@ import signal
 import unicodedata
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
@@ -33,6 +32,7 @@ from glyphoxa.actors.supervisor import Supervisor
 from glyphoxa.chat.marks import COMMON
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.npc.tool_spec import KINDS, CallableTool, Found, ToolSpec, nothing
+from glyphoxa.plugins.mcp.settings import McpServerSettings
 
 # What a model may see of a server: short, plain names, descriptions and answers of known types.
 #
@@ -235,38 +235,25 @@ CONNECT_MS: Final = 20_000
 _AGAIN_S: Final = (1.0, 5.0, 30.0, 120.0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServerRow:
-    """How to reach a server.
-
-    Attributes:
-        command: A program and its arguments; empty: it has a `url`.
-        env: Additional environment of the program.
-        allowed: The only tools to offer; None: all.
-        usual_ms: Usual duration of a call.
-    """
-
-    name: str
-    command: Sequence[str] = ()
-    env: Mapping[str, str] = field(default_factory=dict, repr=False)
-    url: str = ""
-    token: str = field(default="", repr=False)
-    allowed: frozenset[str] | None = None
-    usual_ms: int = 300
-
-
 class McpServers:
     """Protocol of use: `open`, `tools`, `close`, in one event loop.
 
     Args:
+        servers: The configured ones, by name.
+        environ: Holds the variables that they name.
         connect_ms: See `CONNECT_MS`.
         again_s: Delays before reconnecting, growing with the number of failures.
     """
 
     def __init__(
-        self, rows: Sequence[ServerRow], *, connect_ms: int = CONNECT_MS, again_s: Sequence[float] = _AGAIN_S
+        self,
+        servers: Mapping[str, McpServerSettings],
+        environ: Mapping[str, str],
+        *,
+        connect_ms: int = CONNECT_MS,
+        again_s: Sequence[float] = _AGAIN_S,
     ) -> None:
-        self._servers = {row.name: _Server(row, again_s) for row in rows}
+        self._servers = {name: _Server(name, each, environ, again_s) for name, each in servers.items()}
         self._supervisor = Supervisor()
         self._connect_ms = connect_ms
 
@@ -302,11 +289,15 @@ class _Server:
         why: Why it cannot be reached.
     """
 
-    def __init__(self, row: ServerRow, again_s: Sequence[float]) -> None:
+    def __init__(
+        self, name: str, settings: McpServerSettings, environ: Mapping[str, str], again_s: Sequence[float]
+    ) -> None:
         self.tools: tuple[ToolSpec, ...] | None = None
         self.tried = asyncio.Event()
         self.why = ""
-        self._row = row
+        self._name = name
+        self._settings = settings
+        self._environ = environ
         self._again_s = again_s
         self._client: Client | None = None
         self._fell = asyncio.Event()
@@ -325,7 +316,7 @@ class _Server:
                 return
             is_new = asyncio.get_running_loop().time() - began > self._again_s[-1]
             n_tried = 1 if is_new else n_tried + 1
-            logger.warning("the MCP server {} failed: {}", self._row.name, self.why or "its connection was closed")
+            logger.warning("the MCP server {} failed: {}", self._name, self.why or "its connection was closed")
             await asyncio.sleep(self._again_s[min(n_tried, len(self._again_s)) - 1])
 
     async def call(self, spec: ToolSpec, arguments: Mapping[str, object]) -> Found:
@@ -334,20 +325,18 @@ class _Server:
             Unavailable: It is not connected now.
         """
         if self._client is None:
-            raise Unavailable(f"the MCP server {self._row.name} is not connected now")
+            raise Unavailable(f"the MCP server {self._name} is not connected now")
         try:
             result = await self._client.call_tool(spec.name.partition(".")[2], dict(arguments))
         except MCPError as error:
             if error.code != CONNECTION_CLOSED:
                 return told([error.message], is_error=True)
             self._give_up()
-            raise Unavailable(f"the MCP server {self._row.name} closed the connection") from error
+            raise Unavailable(f"the MCP server {self._name} closed the connection") from error
         except Exception as error:
             # An invalid answer: of the wrong types, or too long. The rest of the stream is not read.
             self._give_up()
-            raise Unavailable(
-                f"the MCP server {self._row.name} returned an invalid answer: {_reason(error)}"
-            ) from error
+            raise Unavailable(f"the MCP server {self._name} returned an invalid answer: {_reason(error)}") from error
         texts = [_text_of(each) for each in result.content]
         if not any(texts) and result.structured_content:
             texts = [json.dumps(result.structured_content, ensure_ascii=False)]
@@ -370,23 +359,25 @@ class _Server:
             self._client = None
 
     def _transport(self) -> AbstractAsyncContextManager[tuple[Any, Any]]:
-        row = self._row
-        return program(row.command, env=row.env) if row.command else address(row.url, token=row.token)
+        to, environ = self._settings, self._environ
+        if to.command:
+            return program(to.command, env={variable: environ[variable] for variable in to.env})
+        return address(to.url or "", token=environ[to.token_env].strip() if to.token_env is not None else "")
 
     def _offered(self, tools: Sequence[Any]) -> tuple[ToolSpec, ...]:
-        row = self._row
+        allowed = self._settings.tools
         found: list[ToolSpec] = []
         for tool in tools:
-            if row.allowed is not None and tool.name not in row.allowed:
+            if allowed is not None and tool.name not in allowed:
                 continue
             as_sent = {"name": tool.name, "description": tool.description, "input_schema": tool.input_schema}
-            spec = spec_of(row.name, as_sent, usual_ms=row.usual_ms)
+            spec = spec_of(self._name, as_sent, usual_ms=self._settings.usual_ms)
             if spec is None:
-                logger.warning("the tool {!r} of {} cannot be offered", plain(tool.name, most=80), row.name)
+                logger.warning("the tool {!r} of {} cannot be offered", plain(tool.name, most=80), self._name)
             elif len(found) < MAX_TOOLS:
                 found.append(spec)
-        if missing := (row.allowed or frozenset()) - {tool.name for tool in tools}:
-            logger.warning("the MCP server {} has no tool {}", row.name, ", ".join(sorted(missing)))
+        if missing := {*(allowed or ())} - {tool.name for tool in tools}:
+            logger.warning("the MCP server {} has no tool {}", self._name, ", ".join(sorted(missing)))
         return tuple(found)
 
 
