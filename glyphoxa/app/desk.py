@@ -11,6 +11,7 @@ import yaml
 from pydantic import TypeAdapter
 
 from glyphoxa.actors.clock import now_ms
+from glyphoxa.adapters.local.hibari_voice import PRESETS
 from glyphoxa.adapters.postgres.chronicle_log import PostgresChronicleLog
 from glyphoxa.adapters.postgres.server.offload import offload
 from glyphoxa.adapters.postgres.store import Store
@@ -265,7 +266,7 @@ class Desk:
             "entity": entity.id,
             "name": entity.name,
             "aliases": ", ".join(entity.aliases) if is_public else "",
-            "voice": min(voice_presets(), key=lambda preset: used[preset]),
+            "voice": min(PRESETS, key=lambda preset: used[preset]),
             "scene": next((each for each in wanted if each in scenes), ""),
             "persona": persona_draft(campaign, known or Known(entity), secret_names=secret_names, written=written),
             "examples": yaml.safe_dump(examples, sort_keys=False, allow_unicode=True) if examples else "",
@@ -367,13 +368,6 @@ class Desk:
 def _is_met_in(lines: Collection[UtteranceId], entity: KnownEntity) -> bool:
     """Return whether one of these lines brought a name up, as far as somebody heard it."""
     return any(knower.utterance_id in lines for knower in entity.visibility.knowers)
-
-
-def voice_presets() -> list[str]:
-    """Return the presets of the local voice."""
-    from glyphoxa.adapters.local.hibari_voice import PRESETS
-
-    return list(PRESETS)
 
 
 async def desk_of(store: Store, settings: Settings, campaign: CampaignId) -> Desk:

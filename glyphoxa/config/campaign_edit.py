@@ -154,9 +154,7 @@ def _inserted(text: str, root: Node | None, insertion: Insertion) -> str:
         at = found.end - 1
         comma = ", " if found.items else ""
         return text[:at].rstrip(" ") + comma + _in_line(insertion.value) + text[at:]
-    at = _end_of_line(text, _end(found))
-    block = textwrap.indent(_block(insertion.value), " " * found.column)
-    return f"{text[:at]}\n{block.rstrip()}{text[at:]}"
+    return _below(text, found, _block(insertion.value))
 
 
 def _with_new_list(text: str, root: Node | None, insertion: Insertion) -> str:
@@ -164,11 +162,20 @@ def _with_new_list(text: str, root: Node | None, insertion: Insertion) -> str:
     *above, name = insertion.place
     block = f"{name}:\n{textwrap.indent(_block(insertion.value), '  ')}"
     if not above:
-        ending = "" if not text or text.endswith("\n") else "\n"
-        return f"{text}{ending}\n{block}"
+        return _at_end(text, block)
     owner = _find(root, tuple(above))
     if owner is None or owner.is_flow or not owner.keys:
         raise ValueError("only a block of keys can get another key")
+    return _below(text, owner, block)
+
+
+def _at_end(text: str, block: str) -> str:
+    ending = "" if not text or text.endswith("\n") else "\n"
+    return f"{text}{ending}\n{block}"
+
+
+def _below(text: str, owner: Node, block: str) -> str:
+    """Put a block of lines after the last line of a value, as its last part."""
     at = _end_of_line(text, _end(owner))
     return f"{text[:at]}\n{textwrap.indent(block, ' ' * owner.column).rstrip()}{text[at:]}"
 
@@ -187,18 +194,17 @@ def _set(text: str, root: Node | None, setting: Setting) -> str:
     """Replace the settings of one name; a list of names becomes a block of settings."""
     section, name = setting.place
     if root is None or section not in root.keys:
-        ending = "" if not text or text.endswith("\n") else "\n"
-        return f"{text}{ending}\n{_settings(_with_setting({}, setting))}"
+        return _at_end(text, _settings(_with_setting({}, setting)))
     line, owner = root.keys[section]
     if owner.is_flow or not owner.keys:
         block = _settings({section: _with_setting(root.value, setting)[section]})
         end = owner.end if owner.is_flow else _end_of_line(text, _end(owner))
         return text[: _start_of_line(text, line)] + block.rstrip() + text[end:]
-    block = textwrap.indent(_settings({name: setting.value}), " " * owner.column).rstrip()
+    block = _settings({name: setting.value})
     if name not in owner.keys:
-        at = _end_of_line(text, _end(owner))
-        return f"{text[:at]}\n{block}{text[at:]}"
+        return _below(text, owner, block)
     line, value = owner.keys[name]
+    block = textwrap.indent(block, " " * owner.column).rstrip()
     return text[: _start_of_line(text, line)] + block + text[_end_of_line(text, _end(value)) :]
 
 

@@ -5,9 +5,9 @@ A player sees only their own lines, as they were heard, because a corrected name
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -19,21 +19,10 @@ from glyphoxa.web.events import Json
 from glyphoxa.world.events import Cause
 from glyphoxa.world.graph import WorldHistory
 
+if TYPE_CHECKING:
+    from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
+
 LINES_PER_PAGE: Final = 30
-
-
-class OwnLines(Protocol):
-    """One player's part of the transcript."""
-
-    async def own_lines(
-        self, campaign: CampaignId, speaker: SpeakerId, *, before: UtteranceId | None = None, limit: int
-    ) -> Sequence[CitedUtterance]:
-        """Return a player's lines before an utterance (None: the latest lines), newest first.
-
-        Raises:
-            Unavailable: The database cannot be reached.
-        """
-        ...
 
 
 class SeatBody(BaseModel):
@@ -62,7 +51,7 @@ class OwnLinesOfTable:
 
     campaign: CampaignId
     session: SessionId
-    transcript: OwnLines
+    transcript: PostgresInspection
     world: WorldHistory
     now_ms: Callable[[], int]
 

@@ -13,8 +13,9 @@ import pytest
 
 from benchmarks.asking import answered
 from benchmarks.servers.openai import OpenAiServer, Reply
+from glyphoxa.adapters.local.hibari_voice import PRESETS
 from glyphoxa.adapters.postgres.store import open_store
-from glyphoxa.app.desk import DeskSource, voice_presets
+from glyphoxa.app.desk import DeskSource
 from glyphoxa.app.table import open_table
 from glyphoxa.config.campaign_edit import additions, insert_all
 from glyphoxa.config.campaign_file import read_campaign
@@ -122,12 +123,12 @@ async def test_draft_has_no_rumour_and_no_name_of_a_merged_secret(cli: CommandLi
 
 async def test_least_used_voice_is_chosen_if_all_are_used(cli: CommandLine, file: Path) -> None:
     text = text_of(file)
-    for voice in [*voice_presets(), *voice_presets()[:-1]]:
+    for voice in [*PRESETS, *list(PRESETS)[:-1]]:
         form = {"add": "person", "name": f"Npc {len(text)}", "voice": voice, "persona": "You are one."}
         text = insert_all(text, additions(form, read_campaign(file, text).campaign))
     append(file, "", instead=text)
     shown = await cli.told("entity", "speak", "Berta Moor", "--campaign", file, "--dry-run")
-    assert f"Berta Moor, voice {voice_presets()[-1]}:" in shown
+    assert f"Berta Moor, voice {list(PRESETS)[-1]}:" in shown
 
 
 async def test_hidden_person_is_drafted_with_the_name_alone(cli: CommandLine, file: Path) -> None:

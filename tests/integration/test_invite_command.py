@@ -39,7 +39,7 @@ def opened(config: Path, host: str = "127.0.0.1", **given: object) -> tuple[str,
     campaign = read_playable(settings.campaign, settings).campaign
     with bind(host, 0) as listener:
         address = address_of(options(**given), settings, listener)
-    with entrance_to(campaign, address, settings) as (entrance, _, lines):
+    with entrance_to(campaign, address, settings) as (entrance, lines):
         assert entrance.is_secure == address.players.startswith("https:")
         return address.players, lines
 

@@ -7,8 +7,8 @@ from typing import Final
 from fastapi import Request
 from fastapi.responses import PlainTextResponse, Response
 
+from glyphoxa.adapters.local.hibari_voice import PRESETS
 from glyphoxa.app.campaign_editor import CampaignDraft, CampaignEditor
-from glyphoxa.app.desk import voice_presets
 from glyphoxa.config.campaign_edit import type_form
 from glyphoxa.dm.campaign_diff import CampaignChanges
 from glyphoxa.domain.errors import InvalidInput, counted
@@ -114,7 +114,7 @@ def campaign_page(
         "changes": [] if changes is None else changes_shown(changes),
         "refused": refused,
         "filled": {filled[0]: filled[1]} if filled[0] else {},
-        "voices": sorted(voice_presets()),
+        "voices": sorted(PRESETS),
         "types": sorted((DEFAULT_SCHEMA if described is None else described.schema).entity_types),
         "names": [] if described is None else sorted(each.name for each in described.entities),
         "npcs": [] if described is None else [each.name for each in described.npcs],
