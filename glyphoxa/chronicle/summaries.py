@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from typing import Final, Protocol
+from typing import Final
 
 from loguru import logger
 from pydantic import Field, SkipValidation
@@ -41,19 +41,6 @@ from glyphoxa.language.prompt_quotes import in_one_line, quoted
 from glyphoxa.language.sentences import RoomLeft, characters_in, shortened
 from glyphoxa.language.text import Text
 from glyphoxa.names.gazetteer import Gazetteer
-
-
-class Summariser(Protocol):
-    """Summarises consecutive lines, all of which the reader may know."""
-
-    async def summarise(self, said: Sequence[Utterance]) -> list[SummarySentence]:
-        """Return the sentences in the order of the lines, each with its evidence among them.
-
-        Raises:
-            Unavailable: A model cannot be reached in time, or is paused.
-            Unparseable: A model returned an invalid answer, or no sentence that the lines support.
-        """
-        ...
 
 
 # Selection: the most salient lines, verbatim.
@@ -273,12 +260,18 @@ class Notes(ModelAnswer):
 
 @dataclass(frozen=True, slots=True)
 class LlmSummariser:
-    """A `Summariser` that asks a language model."""
+    """Summarises consecutive lines, all of which the reader may know, with a language model."""
 
     asking: ModelAsker
     language: str
 
     async def summarise(self, said: Sequence[Utterance]) -> list[SummarySentence]:
+        """Return the sentences in the order of the lines, each with its evidence among them.
+
+        Raises:
+            Unavailable: The model cannot be reached in time, or is paused.
+            Unparseable: The model returned an invalid answer, or no sentence that the lines support.
+        """
         lines = visible_lines([NumberedUtterance(each, number) for number, each in enumerate(tellable(said), start=1)])
         if not lines:
             return []
@@ -341,7 +334,7 @@ class Teller:
     names: Gazetteer
     tokens: int
     dated: Callable[[str, SessionId, int], str]
-    summariser: Summariser | None = None
+    summariser: LlmSummariser | None = None
 
     def compress(self, sentences: Sequence[SummarySentence]) -> list[SummarySentence]:
         """Return the most salient sentences that fit, in their order."""
@@ -379,7 +372,7 @@ class Teller:
 
     async def _condensed(
         self,
-        summariser: Summariser,
+        summariser: LlmSummariser,
         said: Sequence[Utterance],
         of_lines: dict[tuple[UtteranceId, ...], list[SummarySentence]],
     ) -> list[SummarySentence]:

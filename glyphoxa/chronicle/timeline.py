@@ -22,7 +22,7 @@ from typing import Final, Protocol
 from glyphoxa.chronicle.atoms import place_of
 from glyphoxa.chronicle.ports import ChronicleLog, said_in
 from glyphoxa.chronicle.rules_extractor import names_of
-from glyphoxa.chronicle.summaries import Summariser, Teller, Told
+from glyphoxa.chronicle.summaries import LlmSummariser, Teller, Told
 from glyphoxa.chronicle.talk import LONGEST, NumberedUtterance, stretches
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.defaults import SUMMARY_TOKENS
@@ -255,7 +255,7 @@ class TimelineWriter:
     timeline: TimelineStore
     day: Callable[[SessionId, int], str] = lambda _session, _at_ms: ""
     dated: Callable[[str, SessionId, int], str] = lambda text, _session, _at_ms: text
-    summariser: Summariser | None = None
+    summariser: LlmSummariser | None = None
     curator: Callable[[TimelineWriter, SessionId], Awaitable[int]] | None = None
 
     async def write(self, session: SessionId, *, is_over: bool = False) -> int:

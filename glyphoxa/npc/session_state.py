@@ -17,7 +17,7 @@ from typing import Final
 from loguru import logger
 
 from glyphoxa.actors.deadline import end_tasks
-from glyphoxa.chronicle.summaries import LineSelection, Summariser, in_order
+from glyphoxa.chronicle.summaries import LineSelection, LlmSummariser, in_order
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.events import SceneChanged, TableEvent, UtteranceKept, UtteranceRetracted, UtteranceRevised
 from glyphoxa.domain.heard import Utterance
@@ -70,7 +70,7 @@ class SessionStateKeeper:
         *,
         tell: Callable[[NpcId, Sequence[SummarySentence], Sequence[UtteranceId]], None],
         stored: StoredSession | None = None,
-        summarisers: Mapping[View, Summariser] | None = None,
+        summarisers: Mapping[View, LlmSummariser] | None = None,
     ) -> None:
         self._views = views
         self._selection = selection

@@ -209,7 +209,7 @@ async def test_what_changed_in_the_talk_is_read_by_its_marks_and_its_vectors_by_
     assert {"idx_session_entries_change_seq", "idx_talk_to_embed_place"} <= read
     assert read <= {"idx_session_entries_change_seq", "idx_talk_to_embed_place", *SMALL}
     utterances = [f"u{n}" for n in range(500)]
-    page = await PostgresTalkFeed(store.database, has_vectors=True).changes(BIG, since=0, limit=0)
+    page = await PostgresTalkFeed(store.database).changes(BIG, since=0, limit=0)
     assert page.head.generation is not None
     found = await indexes(store, FEED["embeddings"], BIG, utterances, MODEL, page.head.generation.number)
     assert found == {"idx_chunks_utterance_id"}

@@ -51,7 +51,7 @@ class Store:
         self.talk_search = PostgresTalkSearch(database)
         self.chunks = ChunkIndexer(database, embedder=embedder)
         self.times = PostgresCampaignTimes(database)
-        feed = PostgresTalkFeed(database, has_vectors=embedder is not None)
+        feed = PostgresTalkFeed(database)
         transcripts = Transcripts(feed, embedder=embedder, read_times=self.times.times)
         self.past_talk = Recall(transcripts, summaries=self.summaries, settings=recall)
         self.world = PostgresWorld(database, accept_at=auto_accept)

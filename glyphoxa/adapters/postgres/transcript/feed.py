@@ -12,7 +12,7 @@ from numpy import float32
 from numpy.typing import NDArray
 from pydantic_core import from_json
 
-from glyphoxa.adapters.postgres.server.database import CampaignQueries, Database
+from glyphoxa.adapters.postgres.server.database import CampaignQueries
 from glyphoxa.adapters.postgres.server.sql import storable, timestamps, viewer_parameter
 from glyphoxa.adapters.postgres.transcript.log import utterance_of_row
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, SpeakerId, UtteranceId
@@ -25,32 +25,22 @@ _HEADER_BYTES = 4
 
 
 class PostgresTalkFeed(CampaignQueries):
-    """Implements `TalkFeed`, with a deadline of 5 s per page.
-
-    Args:
-        has_vectors: Whether to read vectors.
-    """
+    """Implements `TalkFeed`, with a deadline of 5 s per page."""
 
     file = "transcript/feed"
     deadline_ms = 5_000
-
-    def __init__(self, database: Database, *, has_vectors: bool = False) -> None:
-        super().__init__(database)
-        self._has_vectors = has_vectors
 
     async def changes(self, campaign: CampaignId, *, since: int, limit: int) -> TalkPage:
         row = await self._row("changes", campaign, since, limit)
         if row is None:
             return TalkPage([], TalkHead())
-        generation = IndexGeneration(row["model"], row["dimensions"], row["number"]) if self._has_vectors else None
+        generation = IndexGeneration(row["model"], row["dimensions"], row["number"])
         head = TalkHead(row["language"], generation, row["embedded"], row["times"])
         return TalkPage([] if row["change_seqs"] is None else _Page(row), head)
 
     async def embeddings(
         self, campaign: CampaignId, utterances: Sequence[UtteranceId], generation: IndexGeneration
     ) -> Sequence[Embedding]:
-        if not self._has_vectors or not utterances:
-            return []
         row = await self._row("embeddings", campaign, list(utterances), generation.model, generation.number)
         return [] if row is None or row["utterance_ids"] is None else _Embeddings(row["utterance_ids"], row["sent"])
 
