@@ -186,7 +186,6 @@ class TalkIndex:
         self._views = Views(self._utterances)
         self._vectors = Vectors(dimensions)
         self._unembedded: dict[UtteranceId, int] = {}
-        self._n_dead = 0
 
     def __len__(self) -> int:
         return len(self._row_of)
@@ -201,11 +200,6 @@ class TalkIndex:
     @property
     def dimensions(self) -> int:
         return self._vectors.dimensions
-
-    @property
-    def wastes(self) -> bool:
-        """Whether more than half of it is dead, so that rebuilding is better."""
-        return self._n_dead > 1_000 + len(self._row_of)
 
     # -- adding
 
@@ -333,7 +327,6 @@ class TalkIndex:
         # The old row stays and belongs to no view.
         self._utterances.bury(before)
         self._unembedded.pop(said.utterance_id, None)
-        self._n_dead += 1
         self._views.replaced(before, self._new_row(said, terms, traits), old, said)
 
     def _new_row(self, said: FeedUtterance, terms: Counter[str], traits: Trait) -> int:

@@ -106,11 +106,6 @@ class _Transcript:
     generation: int | None = None
     is_outdated: bool = False
 
-    @property
-    def is_current(self) -> bool:
-        """Whether the index can be updated; otherwise it is rebuilt."""
-        return self.index.terms.language == self.head.language and not self.index.wastes
-
 
 class Transcripts:
     """The transcripts of campaigns in memory.
@@ -219,7 +214,7 @@ class TranscriptMemory:
             # meanwhile.
             if not await self._read_on(held):
                 self._held = None
-            elif held.is_current:
+            elif held.index.terms.language == held.head.language:
                 return
         head = (await self._feed.changes(self._campaign, since=0, limit=0)).head
         # A language's word lists are long.

@@ -17,7 +17,7 @@ from glyphoxa.domain.errors import Corrupt, InvalidInput
 from glyphoxa.domain.ids import CampaignId, EntityId
 from glyphoxa.domain.knowledge import Claim, EndedFact, Fact
 from glyphoxa.world.events import Cause, Event, WorldEvent
-from glyphoxa.world.state import WorldEntity, WorldState
+from glyphoxa.world.state import PAIRS, WorldEntity, WorldState
 
 PROJECTION_VERSION: Final = 4
 """Increase when the projection rules change: states stored under another version are ignored."""
@@ -97,7 +97,7 @@ def state_parts(state: WorldState) -> Iterator[str]:
     """Encode a complete state as JSON texts of bounded size."""
     for table, adapter in _ROWS.items():
         rows = getattr(state, table)
-        for part in batches(rows.items() if table in _PAIRS else rows.values(), _PART):
+        for part in batches(rows.items() if table in PAIRS else rows.values(), _PART):
             yield f'["{table}",{adapter.dump_json(part).decode()}]'
 
 
@@ -181,5 +181,3 @@ _ROWS: Final[Mapping[str, TypeAdapter[Any]]] = {
     "rules": TypeAdapter(list[tuple[str, SlotRule]]),
 }
 """The tables of a state, in the order in which they are stored."""
-_PAIRS: Final = ("merged", "rules")
-"""Tables whose rows are pairs."""

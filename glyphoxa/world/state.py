@@ -43,9 +43,9 @@ class Changes:
 
     entities_put: tuple[WorldEntity, ...] = ()
     entities_gone: tuple[EntityId, ...] = ()
-    merges_put: tuple[tuple[EntityId, EntityId], ...] = ()
+    merged_put: tuple[tuple[EntityId, EntityId], ...] = ()
     """Gone, kept."""
-    merges_gone: tuple[EntityId, ...] = ()
+    merged_gone: tuple[EntityId, ...] = ()
     facts_put: tuple[Fact, ...] = ()
     facts_gone: tuple[FactId, ...] = ()
     ended_put: tuple[EndedFact, ...] = ()
@@ -64,23 +64,12 @@ def changes_of(tables: Mapping[str, tuple[Mapping[Any, Any], Mapping[Any, Any]]]
     Args:
         tables: Rows before and after, by table and key; a missing row is None or absent.
     """
-    put: dict[str, list[tuple[Any, Any]]] = {}
-    gone: dict[str, tuple[Any, ...]] = {}
+    found: dict[str, tuple[Any, ...]] = {}
     for table, (before, after) in tables.items():
-        put[table] = [(key, row) for key, row in after.items() if before.get(key) != row]
-        gone[table] = tuple(key for key, row in before.items() if row is not None and key not in after)
-    return Changes(
-        entities_put=tuple(row for _, row in put["entities"]),
-        entities_gone=gone["entities"],
-        merges_put=tuple(put["merged"]),
-        merges_gone=gone["merged"],
-        facts_put=tuple(row for _, row in put["facts"]),
-        facts_gone=gone["facts"],
-        ended_put=tuple(row for _, row in put["ended"]),
-        ended_gone=gone["ended"],
-        rules_put=tuple(put["rules"]),
-        rules_gone=gone["rules"],
-    )
+        put = [(key, row) for key, row in after.items() if before.get(key) != row]
+        found[f"{table}_put"] = tuple(put if table in PAIRS else (row for _, row in put))
+        found[f"{table}_gone"] = tuple(key for key, row in before.items() if row is not None and key not in after)
+    return Changes(**found)
 
 
 _Key: TypeAlias = tuple[str, ...]
@@ -266,6 +255,8 @@ REFUSED: Final = frozenset({"rejected", "retconned", "edited"})
 """Ways to end a fact that mean it was never true."""
 TABLES: Final = ("entities", "merged", "facts", "ended", "rules")
 """The tables of a state, by attribute name."""
+PAIRS: Final = ("merged", "rules")
+"""Tables whose rows are pairs."""
 
 
 def _entries(row: object) -> Iterator[_Key]:
