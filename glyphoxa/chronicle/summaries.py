@@ -42,7 +42,6 @@ from glyphoxa.language.sentences import RoomLeft, characters_in, shortened
 from glyphoxa.language.text import Text
 from glyphoxa.names.gazetteer import Gazetteer
 
-
 # Selection: the most salient lines, verbatim.
 
 
