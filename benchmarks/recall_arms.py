@@ -48,7 +48,7 @@ STAGES: Final[Mapping[str, tuple[Signal, ...]]] = {
     "answers": (Signal.ANSWERS, Signal.MEANING_ANSWERS, Signal.ASKS),
     "scene": (Signal.SCENE,),
     "speaker": (Signal.SPEAKER,),
-    "traits": (Signal.TELLS_TIME, Signal.TELLS_NUMBER),
+    "traits": (Signal.TELLS_TIME,),
     "time": (Signal.TIME,),
 }
 """Groups of signals that are switched off together."""

@@ -358,7 +358,6 @@ class Signal(StrEnum):
     ASKS = "asks"
     ANSWERS = "answers"
     TELLS_TIME = "tells_time"
-    TELLS_NUMBER = "tells_number"
     TIME = "time"
     MEANING = "meaning"
     MEANING_BEFORE = "meaning_before"

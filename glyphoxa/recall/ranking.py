@@ -27,7 +27,6 @@ BY_WORDS: Final[Mapping[Signal, float]] = {
     Signal.ASKS: -1.0,
     Signal.ANSWERS: 5.0,
     Signal.TELLS_TIME: 2.5,
-    Signal.TELLS_NUMBER: 2.5,
     Signal.TIME: 6.5,
 }
 BY_WORDS_AND_MEANING: Final[Mapping[Signal, float]] = {
@@ -38,7 +37,6 @@ BY_WORDS_AND_MEANING: Final[Mapping[Signal, float]] = {
     Signal.ASKS: -1.0,
     Signal.ANSWERS: 2.5,
     Signal.TELLS_TIME: 2.5,
-    Signal.TELLS_NUMBER: 2.5,
     Signal.TIME: 6.5,
     Signal.MEANING: 3.0,
     Signal.MEANING_BEFORE: 0.2,

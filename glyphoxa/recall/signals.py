@@ -45,7 +45,7 @@ def signals_of(question: RecallQuestion, seen: ViewSnapshot, speakers: frozenset
     - `scene`: BM25 of the surrounding stretch.
     - `speaker`: the question names the speaker.
     - `asks`: the turn is a question. `answers`: `words` of the question that it follows.
-    - `tells_time`, `tells_number`: it contains a time or a number, if the question asks for one.
+    - `tells_time`: it contains a time, if the question asks for one.
 
     With the question's vector there are also `meaning`, from 0 for the average turn to 1 for the nearest;
     `meaning_before` and `meaning_after`, that of the turn two before and of the next; `meaning_near`, the best of those
@@ -62,9 +62,6 @@ def signals_of(question: RecallQuestion, seen: ViewSnapshot, speakers: frozenset
     words = _bm25(hits, seen) * scale
     asks = _has(seen, Trait.ASKS)
     follows = _shifted(asks, 1, seen)
-    time = question.time
-    asks_when = not time.asks.isdisjoint(("when", "how_long"))
-    asks_how_many = not time.asks.isdisjoint(("how_often", "how_long"))
     found = {
         Signal.WORDS: words,
         Signal.LED_UP: led_up * scale,
@@ -74,10 +71,8 @@ def signals_of(question: RecallQuestion, seen: ViewSnapshot, speakers: frozenset
     }
     if speakers:
         found[Signal.SPEAKER] = np.isin(seen.columns.speakers, list(speakers)).astype(float32)
-    if asks_when:
+    if not question.time.asks.isdisjoint(("when", "how_long")):
         found[Signal.TELLS_TIME] = _has(seen, Trait.TELLS_TIME)
-    if asks_how_many:
-        found[Signal.TELLS_NUMBER] = _has(seen, Trait.TELLS_NUMBER)
     if seen.cosines is not None:
         meaning = _above_average(seen.cosines)
         found |= {

@@ -88,7 +88,6 @@ class Terms:
 # Properties of an utterance that show whether it may answer a question.
 
 _ASKS = re.compile(r"[?？][\s\"'”’»)\]]*$")
-_DIGITS = re.compile(r"\d")
 
 
 class Trait(IntFlag):
@@ -96,12 +95,10 @@ class Trait(IntFlag):
     Attributes:
         ASKS: It ends with a question.
         TELLS_TIME: It contains the time of an event ("yesterday", "in June").
-        TELLS_NUMBER: It contains a number.
     """
 
     ASKS = 1
     TELLS_TIME = 2
-    TELLS_NUMBER = 4
 
 
 def traits_of(text: str, *, language: str) -> Trait:
@@ -110,8 +107,6 @@ def traits_of(text: str, *, language: str) -> Trait:
         found |= Trait.ASKS
     if tells_time(text, language=language):
         found |= Trait.TELLS_TIME
-    if _DIGITS.search(text):
-        found |= Trait.TELLS_NUMBER
     return found
 
 

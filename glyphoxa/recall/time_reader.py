@@ -30,7 +30,7 @@ from glyphoxa.recall.table_calendar import DAY_MS, Days, TimeWindow
 
 Relation = Literal["before", "after", "since", "until", "during"]
 Part = Literal["beginning", "middle", "end"]
-Asks = Literal["when", "how_long", "how_often", "order", "recap"]
+Asks = Literal["when", "how_long", "order", "recap"]
 
 _YEAR: Final = r"(?:19|20|21)\d\d"
 _NUMBERED: Final = {"n": ("numbers", 1), "o": ("ordinals", 1), "m": ("months", 1), "w": ("weekdays", 0)}

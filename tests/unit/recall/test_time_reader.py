@@ -48,7 +48,6 @@ QUESTIONS = Path(__file__).with_name("times.tsv")
 ASKS: Final[Mapping[Asks, str]] = {
     "when": "asks for time",
     "how_long": "asks how long",
-    "how_often": "asks how often",
     "recap": "asks for recap",
     "order": "asks for order",
 }
