@@ -383,6 +383,7 @@ async def enter(scene: Scene, state: TableState, context: HotContexts) -> None:
 
 
 CLOSE_EAR_MS = 5_000
+"""Time for an ear to close. After that it is abandoned and the seat is free."""
 
 
 class LiveSeat:
@@ -390,7 +391,6 @@ class LiveSeat:
 
     Args:
         is_paused: Whether the ear receives silence instead of sound.
-        close_within_ms: Time for the ear to close. After that it is abandoned and the seat is free.
     """
 
     def __init__(
@@ -400,13 +400,11 @@ class LiveSeat:
         *,
         on_left: Callable[[Player], None],
         is_paused: Callable[[], bool] = lambda: False,
-        close_within_ms: int = CLOSE_EAR_MS,
     ) -> None:
         self.player = player
         self._ear = ear
         self._on_left = on_left
         self._is_paused = is_paused
-        self._close_within_ms = close_within_ms
         self._is_empty = False
 
     def hear(self, pcm: bytes) -> None:
@@ -418,7 +416,7 @@ class LiveSeat:
             return
         self._is_empty = True
         try:
-            await within(self._close_within_ms, f"the ear of {self.player.name}", self._ear.close())
+            await within(CLOSE_EAR_MS, f"the ear of {self.player.name}", self._ear.close())
         finally:
             self._on_left(self.player)
 
