@@ -193,9 +193,7 @@ async def test_choosing_a_scene_moves_nobody_until_it_is_confirmed(table: TwinTa
         await expect(page.locator("#log .divider")).to_have_text("The table moves to The Drowned Lantern, night.")
 
 
-async def test_a_dialog_that_closed_twice_before_the_page_was_told_moves_the_table_once(
-    table: TwinTable, opened: Open
-) -> None:
+async def test_table_moves_once_when_a_dialog_closes_twice(table: TwinTable, opened: Open) -> None:
     async with served(table) as url, opened(url) as page:
         await sit(page, "tamsin")
         await page.locator("#scene").select_option("inn-night")
