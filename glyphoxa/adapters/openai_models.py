@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 
 from glyphoxa.adapters.hosted_embedding import HostedEmbeddings
 from glyphoxa.chat.client import error_text, kept_open
-from glyphoxa.chat.dialect import USUAL, Connection, Rejection
+from glyphoxa.chat.dialect import Connection, Dialect, Rejection
 from glyphoxa.domain.errors import Unavailable, shown
 
 MAX_TEXTS = 128
@@ -45,7 +45,7 @@ class OpenAiEmbeddings(HostedEmbeddings):
     def __init__(self, connection: Connection, *, dimensions: int, asks_for_dimensions: bool = False) -> None:
         super().__init__(connection, dimensions=dimensions)
         self._asked: dict[str, Any] = {"dimensions": dimensions} if asks_for_dimensions else {}
-        self._dialect = USUAL
+        self._dialect = Dialect()
         self._client = AsyncOpenAI(
             api_key=connection.key, base_url=connection.base_url, max_retries=_RETRIES, http_client=kept_open()
         )

@@ -191,9 +191,6 @@ def _with_schema(messages: Sequence[Message], wanted: Mapping[str, Any]) -> list
     return [{**first, "content": f"{first['content']}\n\nAnswer only with JSON of this schema: {schema}"}, *others]
 
 
-USUAL: Final = Dialect()
-
-
 def dialect_of(model: str, *, has_new_limit: bool = False, habits: Habits = UNKNOWN) -> Dialect:
     """Return what to expect of a model, from its name and the settings.
 

@@ -98,7 +98,6 @@ class SpokenLLM(LLMService[OpenAILLMAdapter]):
         temperature, max_tokens: None: the server's default.
         cache: The endpoint's prompt cache, which a one-token request fills, at no cost. None: it has none, and handles
             parallel requests well.
-        others: Arguments of `LLMService`.
     """
 
     def __init__(
@@ -109,9 +108,8 @@ class SpokenLLM(LLMService[OpenAILLMAdapter]):
         max_tokens: int | None = None,
         cache: PromptCache | None = None,
         deadlines: StreamDeadlines = StreamDeadlines(),
-        **others: Any,
     ) -> None:
-        super().__init__(settings=_settings(chat.model), **others)
+        super().__init__(settings=_settings(chat.model), function_call_timeout_secs=TOOL_TIMEOUT_S)
         self._chat = chat
         self._temperature = temperature
         self._max_tokens = max_tokens
@@ -314,7 +312,6 @@ def openai(
         temperature=temperature,
         max_tokens=max_tokens,
         deadlines=StreamDeadlines(stalled_after_ms, stalled_after_ms),
-        function_call_timeout_secs=TOOL_TIMEOUT_S,
     )
 
 
