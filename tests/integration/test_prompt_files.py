@@ -78,11 +78,13 @@ async def test_without_a_directory_nothing_is_kept(model: Path) -> None:
         await kept.save()
 
 
-async def test_the_oldest_files_go_when_there_are_too_many(model: Path, tmp_path: Path) -> None:
+async def test_the_oldest_files_go_when_there_are_too_many(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with a_process(model, tmp_path) as server:
         await n_read(server, 0, "Hello.")
         for npc in ("a", "b", "c"):
             await PromptFile(server, 0, VALE, NpcId(npc)).save()
-        size = max(sizes(tmp_path))
-        await PromptFile(server, 0, VALE, NpcId("d"), kept_bytes=2 * size).save()
+        monkeypatch.setattr("glyphoxa.adapters.local.llama._KEPT_BYTES", 2 * max(sizes(tmp_path)))
+        await PromptFile(server, 0, VALE, NpcId("d")).save()
         assert len(sizes(tmp_path)) == 2

