@@ -63,7 +63,7 @@ class StubbornMouth(AnsweringMouth):
         """Says three sentences and does not come to an end."""
         self.reply = "Aye."
         super().release(turn)
-        if self.what == "talks" and self.turn == turn:
+        if self.what == "talks" and self.turn == turn and self._thinking is None:
             for text in ("It is sharp.", "Take it."):
                 self._listener(SentenceStarted(self.npc.id, turn, text, self._now_ms()))
 
