@@ -7,7 +7,7 @@ as `module:name`, and a module is imported when it is used. docs/building.md has
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
@@ -76,23 +76,28 @@ class Installed:
     """An installed plug-in; as text, its name and its distribution."""
 
     point: EntryPoint
-    plugin: Plugin
+    plugin: Plugin = field(default_factory=Plugin)
 
     def __str__(self) -> str:
-        return _named(self.point)
+        dist = self.point.dist
+        return f"plug-in {self.point.name!r}" + (f" of {dist.name} {dist.version}" if dist else "")
 
-    def load(self, reference: str) -> Any:
+    def load(self, reference: str, *, kind: type = object) -> Any:
         """Import what the plug-in refers to.
 
         Raises:
-            BrokenPlugin: It cannot be imported.
+            BrokenPlugin: It cannot be imported, or is of another kind.
         """
         try:
-            return resolve_name(reference)
-        except GlyphoxaError:
+            found = resolve_name(reference)
+            if not isinstance(found, kind):
+                raise TypeError(f"it is no {kind.__module__}.{kind.__name__}")
+        except BrokenPlugin:
             raise
         except Exception as error:  # whatever the code of a plug-in raises
-            raise _broken(self.point, reference, error) from error
+            why = shown(f"{type(error).__name__}: {error}")
+            raise BrokenPlugin(f"{self} cannot be used: {reference}: {why}; repair or uninstall it") from error
+        return found
 
 
 @cache
@@ -105,7 +110,8 @@ def plugins() -> tuple[Installed, ...]:
     # A verb of Glyphoxa's own that reads no settings does without.
     from importlib.metadata import entry_points
 
-    return tuple(map(_installed, sorted(entry_points(group=GROUP), key=lambda point: point.name)))
+    found = map(Installed, sorted(entry_points(group=GROUP), key=lambda point: point.name))
+    return tuple(replace(one, plugin=one.load(one.point.value, kind=Plugin)) for one in found)
 
 
 def parts(kind: str) -> list[Any]:
@@ -131,22 +137,3 @@ def claims(kind: str, own: Mapping[str, T]) -> dict[str, tuple[Installed | None,
                 raise BrokenPlugin(f"{both} both have {name!r} in their {kind}: uninstall one of them")
             found[name] = one, value
     return found
-
-
-def _installed(point: EntryPoint) -> Installed:
-    try:
-        plugin = point.load()
-    except Exception as error:  # whatever the code of a plug-in raises
-        raise _broken(point, point.value, error) from error
-    if not isinstance(plugin, Plugin):
-        raise _broken(point, point.value, TypeError("it is no glyphoxa.plugin.Plugin"))
-    return Installed(point, plugin)
-
-
-def _broken(point: EntryPoint, reference: str, error: Exception) -> BrokenPlugin:
-    why = shown(f"{type(error).__name__}: {error}")
-    return BrokenPlugin(f"{_named(point)} cannot be used: {reference}: {why}; repair or uninstall it")
-
-
-def _named(point: EntryPoint) -> str:
-    return f"plug-in {point.name!r} of {point.dist.name} {point.dist.version}" if point.dist else f"{point.name!r}"

@@ -119,7 +119,9 @@ def parser(verb: str | None = None) -> argparse.ArgumentParser:
     verbs = root.add_subparsers(dest="verb", metavar="VERB", prog="glyphoxa", help=argparse.SUPPRESS, required=True)
     for name, (plugin, command) in known.items():
         if verb in (name, None):
-            declared = pkgutil.resolve_name(command.verb) if plugin is None else plugin.load(command.verb)
+            from glyphoxa.cli.verb import Verb
+
+            declared = pkgutil.resolve_name(command.verb) if plugin is None else plugin.load(command.verb, kind=Verb)
             for one in plugins():
                 if name in one.plugin.actions:
                     one.load(one.plugin.actions[name])  # declares them

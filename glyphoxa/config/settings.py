@@ -333,7 +333,7 @@ def settings_type() -> type[Settings]:
     sections: dict[str, Any] = {}
     for name, (plugin, reference) in claims("settings", dict.fromkeys(Settings.model_fields, "")).items():
         if plugin is not None:
-            kind = plugin.load(reference)
+            kind = plugin.load(reference, kind=type(Section))
             sections[name] = (kind, kind())
     return create_model("Settings", __base__=Settings, __doc__=Settings.__doc__, **sections)
 

@@ -106,11 +106,12 @@ def test_broken_declaration_is_one_line_with_its_package(tmp_path: Path, declara
         assert len(done.stderr.splitlines()) == 1
 
 
-def test_verb_that_cannot_be_imported_is_named_in_one_line(tmp_path: Path) -> None:
-    verb = "Command('play', 'gong.missing:VERB', 'strike', 'gong')"
-    a_distribution(tmp_path, "gong", f"PLUGIN = Plugin(commands={{'gong': {verb}}})")
+@pytest.mark.parametrize("verb", ["gong.missing:VERB", "gong:PLUGIN"])
+def test_verb_that_cannot_be_imported_is_named_in_one_line(tmp_path: Path, verb: str) -> None:
+    command = f"Command('play', '{verb}', 'strike', 'gong')"
+    a_distribution(tmp_path, "gong", f"PLUGIN = Plugin(commands={{'gong': {command}}})")
     done = glyphoxa(tmp_path, "gong")
-    assert done.stderr.startswith("glyphoxa: plug-in 'gong' of gong 2.0 cannot be used: gong.missing:VERB: ")
+    assert done.stderr.startswith(f"glyphoxa: plug-in 'gong' of gong 2.0 cannot be used: {verb}: ")
     assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)
 
 
