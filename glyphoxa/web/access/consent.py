@@ -80,10 +80,13 @@ def consent_text(settings: Settings, *, language: str, tables: Sequence[str] = (
         for setting, (section, is_on) in PROVIDERS.items()
         if is_on(settings) and settings.chosen(section).name != NONE
     )
-    for setting, names in settings.recipients().items():
-        if names:
-            text = words.get(setting, words["plugin"])
-            lines.append(text.format(names=", ".join(sorted(names)), setting=setting))
+    others = settings.recipients()
+    # In the order of the catalogue: another order makes another text, to which nobody has agreed.
+    received = [(setting if setting in words else "plugin", setting) for setting, names in others.items() if names]
+    lines += (
+        words[key].format(names=", ".join(sorted(others[setting])), setting=setting)
+        for key, setting in sorted(received, key=lambda each: [*words].index(each[0]))
+    )
     lines += (words["shared"].format(seat=table) for table in tables)
     lines += [words["without"], words["change"]]
     return ConsentText(known, words["title"], tuple(lines), words["agree"], words["decline"])

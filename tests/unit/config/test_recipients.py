@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import typing
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from glyphoxa.config.check import check
 from glyphoxa.config.recipients import PROVIDERS
-from glyphoxa.config.sections import ProviderSettings
+from glyphoxa.config.sections import ProviderSettings, Section
 from glyphoxa.config.settings import settings_type
 from glyphoxa.providers.building import CHRONICLE, KINDS
 from glyphoxa.providers.rows import Kind
@@ -142,6 +142,27 @@ def test_consent_text_has_one_sentence_more_for_a_setting_that_sends(setting: st
     assert not re.search(r"[{}]", new[0])
     recipients = ("example", "deepgram", "openai", "Discord", "loud", "dice", "logs", "Protokolle")
     assert any(each in new[0] for each in recipients), new
+
+
+def test_order_of_the_consent_text_is_the_same_whoever_adds_a_section() -> None:
+    settings = ("logging.content", "engines", "mcp.servers", "server.ice_servers", "discord")
+    together = {key: value for setting in settings for key, value in ON[setting].items()}
+    expected = [line for setting in settings for line in lines_of(ON[setting]) if line not in lines_of({})]
+    assert [line for line in lines_of(together) if line not in lines_of({})] == expected
+
+
+class Gong(Section):
+    """A section of a plug-in that Glyphoxa does not know."""
+
+    def recipients(self) -> Mapping[str, Collection[str]]:
+        return {"gong.url": ["gong.example"]}
+
+
+@pytest.mark.parametrize("language", CONSENT_LANGUAGES)
+def test_consent_text_names_who_receives_talk_from_an_unknown_plugin(language: str) -> None:
+    text = consent_text(settings_type()().model_copy(update={"gong": Gong()}), language=language)
+    [line] = [line for line in text.lines if line not in lines_of({}, language)]
+    assert "(gong.url)" in line and "gong.example" in line
 
 
 @pytest.mark.parametrize("setting", ["memory.chronicle", "memory.curator", "memory.judge", "memory.summaries"])
