@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from glyphoxa.adapters.postgres.server.offload import offload
-from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.app.engines import read_playable
+from glyphoxa.app.scope import Scope
 from glyphoxa.config.campaign_edit import AtomicFile, additions, insert_all, stamp_of
 from glyphoxa.config.located_yaml import InvalidFile, Problem
-from glyphoxa.config.settings import Settings
 from glyphoxa.dm.campaign_diff import CampaignChanges
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
-from glyphoxa.domain.ids import CampaignId
 
 MOST_CHARACTERS: Final = 1_000_000
 """Longer files are changed with an editor and `glyphoxa campaign load`."""
@@ -53,14 +51,15 @@ class CampaignDraft:
 class CampaignEditor:
     """Checks, extends and saves the campaign file of an open table."""
 
-    def __init__(self, settings: Settings, store: Store, campaign: CampaignId) -> None:
+    def __init__(self, scope: Scope) -> None:
         """Raises: InvalidInput: The settings name no campaign file."""
+        settings = scope.settings
         if settings.campaign is None:
             raise InvalidInput("this table was opened without a campaign file")
         self.file: Final = AtomicFile(settings.campaign)
         self._settings = settings
-        self._store = store
-        self._campaign = campaign
+        self._store = scope.store
+        self._campaign = scope.campaign
 
     async def begin(self) -> CampaignDraft:
         """Begin with the current text. Raises: InvalidInput: It cannot be read. Unavailable: The database is away."""

@@ -20,10 +20,8 @@ from glyphoxa.adapters.postgres.world.imports import PostgresImports
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection, SeenEntity
 from glyphoxa.adapters.postgres.world.learned_names import PostgresLearnedNames
 from glyphoxa.app.background import timeline_writer
-from glyphoxa.app.campaign_editor import CampaignEditor
-from glyphoxa.app.memory import SAID_BEFORE
 from glyphoxa.app.recaps import ROWS_A_LINE, ROWS_A_NAME, SessionRecaps
-from glyphoxa.app.rehearsal import Rehearsal
+from glyphoxa.app.scope import Scope
 from glyphoxa.chronicle.atoms import place_of
 from glyphoxa.chronicle.ports import said_in
 from glyphoxa.chronicle.summaries import LineSelection
@@ -39,7 +37,7 @@ from glyphoxa.dm.timeline import Timeline
 from glyphoxa.dm.turns import TurnDesk
 from glyphoxa.dm.wrap_up import MOST_LINES, FactProposal, LineDecision, WrapUp, chosen
 from glyphoxa.domain.calendar import CampaignTimes
-from glyphoxa.domain.campaign import Campaign, Exchange, Npc, Player
+from glyphoxa.domain.campaign import Campaign, Exchange, Npc
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SceneId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import DM, HOLDINGS, MEANING, PUBLIC, Fact, Viewer
@@ -51,9 +49,7 @@ from glyphoxa.language.words import fold
 from glyphoxa.names.followed import with_stored
 from glyphoxa.names.gazetteer import Gazetteer, cast_of, entries_of
 from glyphoxa.names.learning import NamesDesk
-from glyphoxa.npc.table import Table
 from glyphoxa.prompt.identity import examples_draft, persona_draft
-from glyphoxa.prompt.prompt import ComposedPrompt
 from glyphoxa.transcript.ports import TalkFilter
 from glyphoxa.transcript.sessions import LastSessions, session_of
 from glyphoxa.world.events import Cause
@@ -61,8 +57,9 @@ from glyphoxa.world.fact_events import FactReplaced
 from glyphoxa.world.graph import Known
 
 
-async def names_desk_of(store: Store, campaign: CampaignId) -> NamesDesk:
+async def names_desk_of(scope: Scope) -> NamesDesk:
     """Open the names of a stored campaign. Raises: Unavailable: The database is away."""
+    store, campaign = scope.store, scope.campaign
     loaded = await store.campaigns.get(campaign)
     learned = PostgresLearnedNames(store.database)
     entries = with_stored(entries_of(loaded), await learned.entries(campaign), cast_of(loaded))
@@ -370,8 +367,9 @@ def _is_met_in(lines: Collection[UtteranceId], entity: KnownEntity) -> bool:
     return any(knower.utterance_id in lines for knower in entity.visibility.knowers)
 
 
-async def desk_of(store: Store, settings: Settings, campaign: CampaignId) -> Desk:
-    """Open the desk of a stored campaign. Raises: Unavailable: The database is away."""
+async def desk_of(scope: Scope) -> Desk:
+    """Open the desk of a campaign in its current state. Raises: Unavailable: The database is away."""
+    store, campaign = scope.store, scope.campaign
     inspection, world = PostgresInspection(store.database), store.world
     sessions = [each.id for each in await inspection.sessions(campaign)]
     seen = [_with_number(each, sessions) for each in await inspection.entities(campaign)]
@@ -385,7 +383,7 @@ async def desk_of(store: Store, settings: Settings, campaign: CampaignId) -> Des
     return Desk(
         store,
         campaign,
-        settings,
+        scope.settings,
         resolver,
         tuple(seen),
         inspection,
@@ -395,7 +393,7 @@ async def desk_of(store: Store, settings: Settings, campaign: CampaignId) -> Des
         SessionDesk(campaign, world, inspection, store.talk_search, tell, now_ms),
         TurnDesk(campaign, PostgresTurns(store.database), inspection, resolver),
         await store.times.times(campaign),
-        store.imports(campaign),
+        scope.imports(),
     )
 
 
@@ -405,35 +403,3 @@ def _with_number(seen: SeenEntity, sessions: Sequence[SessionId]) -> SeenEntity:
     if session not in sessions:
         return seen
     return replace(seen, entity=replace(seen.entity, name=f"Session {sessions.index(session) + 1}"))
-
-
-@dataclass(frozen=True, slots=True)
-class DeskSource:
-    """Opens desks for the campaign of an open table."""
-
-    store: Store
-    settings: Settings
-    campaign: CampaignId
-
-    async def open(self) -> Desk:
-        """Open the desk in the current state. Raises: Unavailable: The database is away."""
-        return await desk_of(self.store, self.settings, self.campaign)
-
-    def imports(self) -> PostgresImports:
-        """Return the imports, without the cost of opening the whole desk."""
-        return self.store.imports(self.campaign)
-
-    async def names(self) -> NamesDesk:
-        """Open the names in the current state. Raises: Unavailable: The database is away."""
-        return await names_desk_of(self.store, self.campaign)
-
-    def campaign_editor(self) -> CampaignEditor:
-        """Raises: InvalidInput: The table was opened without a campaign file."""
-        return CampaignEditor(self.settings, self.store, self.campaign)
-
-    async def rehearse(self, table: Table, npc: NpcId, player: Player, line: str) -> ComposedPrompt:
-        """Return an NPC's prompt for a player's line at the open table. Raises: Unavailable: The database is away."""
-        said = await self.store.log.recent(self.campaign, table.session, since_ms=0, limit=SAID_BEFORE)
-        scene = table.scene if npc in table.scene.npcs else None
-        rehearsal = Rehearsal(self.settings, self.store, table.campaign, table.session, said)
-        return await rehearsal.ask(table.campaign.npc(npc), player, line, scene=scene)

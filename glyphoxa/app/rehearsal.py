@@ -7,13 +7,16 @@ from collections.abc import Sequence
 from glyphoxa.actors.clock import now_ms
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.app.background import make_names
+from glyphoxa.app.memory import SAID_BEFORE
+from glyphoxa.app.scope import Scope
 from glyphoxa.app.table import state_of, table_context
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.campaign import Campaign, Npc, Player, Scene
 from glyphoxa.domain.heard import Utterance
-from glyphoxa.domain.ids import SessionId
+from glyphoxa.domain.ids import NpcId, SessionId
 from glyphoxa.domain.prompt_budgets import BEHIND_THE_QUESTION
 from glyphoxa.npc.session import enter
+from glyphoxa.npc.table import Table
 from glyphoxa.prompt.prompt import ComposedPrompt, PromptShape, compose
 from glyphoxa.transcript.journal import SessionMark
 from glyphoxa.transcript.sessions import LastSessions
@@ -66,3 +69,11 @@ class Rehearsal:
             return await compose(context, prompt, PromptShape(facts_at, settings.budgets.window_tokens))
         finally:
             await context.prefetch.close()
+
+
+async def rehearse(scope: Scope, table: Table, npc: NpcId, player: Player, line: str) -> ComposedPrompt:
+    """Return an NPC's prompt for a player's line at an open table. Raises: Unavailable: The database is away."""
+    said = await scope.store.log.recent(scope.campaign, table.session, since_ms=0, limit=SAID_BEFORE)
+    scene = table.scene if npc in table.scene.npcs else None
+    asked = Rehearsal(scope.settings, scope.store, table.campaign, table.session, said)
+    return await asked.ask(table.campaign.npc(npc), player, line, scene=scene)

@@ -20,6 +20,7 @@ from glyphoxa.adapters.postgres.world.bundle import (
     import_campaign,
 )
 from glyphoxa.app.engines import read_playable
+from glyphoxa.app.scope import Scope
 from glyphoxa.cli.render import show_changes, show_rows
 from glyphoxa.cli.scope import (
     A_DAY,
@@ -27,7 +28,6 @@ from glyphoxa.cli.scope import (
     CONFIG,
     SESSION,
     YES,
-    Scope,
     campaign_argument,
     desk_in,
     goes_on,

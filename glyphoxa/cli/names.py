@@ -27,7 +27,7 @@ _WHY = argument("--why", default="", metavar="TEXT", help="a note for the histor
 _SURE = argument("--yes", help="even if these words are common in ordinary speech")
 
 
-VERB = Verb(in_scope(lambda scope: names_desk_of(scope.store, scope.campaign), to_hold="names"), common=CAMPAIGN)
+VERB = Verb(in_scope(names_desk_of, to_hold="names"), common=CAMPAIGN)
 
 
 @VERB.action("list all names, with the wrong forms that are corrected")

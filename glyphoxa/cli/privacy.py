@@ -15,16 +15,8 @@ from loguru import logger
 from glyphoxa.actors.clock import now_ms
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.erasure import ErasedTalk, Meant, PostgresErasure, erase
-from glyphoxa.cli.scope import (
-    CAMPAIGN,
-    YES,
-    Scope,
-    goes_on,
-    opened_store,
-    run_in_scope,
-    session_argument,
-    write_new_file,
-)
+from glyphoxa.app.scope import Scope
+from glyphoxa.cli.scope import CAMPAIGN, YES, goes_on, opened_store, run_in_scope, session_argument, write_new_file
 from glyphoxa.cli.verb import Verb, argument, one_of
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable, counted

@@ -18,10 +18,10 @@ import os
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, TypeVar
 
+from glyphoxa.app.scope import Scope
 from glyphoxa.cli.verb import Argument, argument
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.settings import Settings, read_settings
@@ -160,15 +160,6 @@ async def embedder_or_words(settings: Settings, *, by_words: bool = False) -> As
 # One campaign
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """An open store and the campaign that is meant."""
-
-    store: Store
-    settings: Settings
-    campaign: CampaignId
-
-
 Act = Callable[[T, argparse.Namespace], Awaitable[int]]
 
 
@@ -201,7 +192,7 @@ def in_scope(
 async def desk_in(scope: Scope) -> Desk:
     from glyphoxa.app.desk import desk_of
 
-    return await desk_of(scope.store, scope.settings, scope.campaign)
+    return await desk_of(scope)
 
 
 async def desk_at(store: Store, settings: Settings, wanted: str | None) -> Desk:

@@ -11,12 +11,12 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from glyphoxa.app.scope import Scope
 from glyphoxa.cli.render import show_events, show_fact, show_facts, show_lines, show_rows
 from glyphoxa.cli.scope import (
     CAMPAIGN,
     LAST,
     ONE_SESSION,
-    Scope,
     embedder_or_words,
     file_or_stored,
     inspection_of,

@@ -11,17 +11,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from glyphoxa.adapters.postgres.transcript.table_commands import PastCommand, PostgresTableCommands
+from glyphoxa.app.scope import Scope
 from glyphoxa.cli.render import show_rows
-from glyphoxa.cli.scope import (
-    CAMPAIGN,
-    CONFIG,
-    Scope,
-    as_it_is,
-    campaign_argument,
-    file_or_stored,
-    in_scope,
-    session_argument,
-)
+from glyphoxa.cli.scope import CAMPAIGN, CONFIG, as_it_is, campaign_argument, file_or_stored, in_scope, session_argument
 from glyphoxa.cli.verb import Argument, Verb, argument, at_once, limit
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.settings import Settings, read_settings

@@ -21,7 +21,7 @@ from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
 from glyphoxa.adapters.tls import Tls, fingerprint, given, self_signed
 from glyphoxa.app import engines
-from glyphoxa.app.desk import DeskSource
+from glyphoxa.app.scope import Scope
 from glyphoxa.app.table import open_table
 from glyphoxa.cli.ending import Ending
 from glyphoxa.cli.privacy import erase_old_before_opening
@@ -92,7 +92,7 @@ class TableServer:
                 page = create_app(
                     table, connect=peers.connect, entrance=entrance, remembered=_remembered(opened.store, table)
                 )
-                desk = None if opened.store is None else DeskSource(opened.store, self.settings, table.campaign.id)
+                desk = None if opened.store is None else Scope(opened.store, self.settings, table.campaign.id)
                 frame = DeskFrame(table, desk, entrance)
                 add_desk(page, frame)
                 server = Server(page, tls=self.address.tls, trusted_proxies=self.settings.server.trusted_proxies)

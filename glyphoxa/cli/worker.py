@@ -18,13 +18,13 @@ from glyphoxa.app.background import (
     timeline_writer,
 )
 from glyphoxa.app.models import fetch_embedder
+from glyphoxa.app.scope import Scope
 from glyphoxa.chronicle.ports import SessionProgress
 from glyphoxa.cli.privacy import erasing_daily
 from glyphoxa.cli.render import progress_bar, show_rows
 from glyphoxa.cli.scope import (
     CAMPAIGN,
     CONFIG,
-    Scope,
     campaign_argument,
     opened_store,
     run_in_scope,

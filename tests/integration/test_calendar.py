@@ -12,8 +12,9 @@ import pytest
 from icalendar import Calendar
 
 from glyphoxa.adapters.postgres.store import Store, open_store
-from glyphoxa.app.desk import DeskSource, desk_of
+from glyphoxa.app.desk import desk_of
 from glyphoxa.app.recaps import SessionRecaps, recap_of
+from glyphoxa.app.scope import Scope
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.settings import Settings
 from glyphoxa.dm.vault import PlayedSession
@@ -54,7 +55,7 @@ async def evenings(evenings_dsn: str) -> AsyncIterator[Store]:
 @pytest.fixture
 async def door(evenings: Store, campaign: Campaign, tmp_path: Path) -> AsyncIterator[Door]:
     table = TwinTable(campaign=campaign, scene=campaign.scenes[0])
-    async with a_door(tmp_path, table, desk=DeskSource(evenings, Settings(), SALTMERE)) as door:
+    async with a_door(tmp_path, table, desk=Scope(evenings, Settings(), SALTMERE)) as door:
         yield door
 
 
@@ -143,7 +144,7 @@ async def test_feed_without_a_database_is_one_clear_error(
     evenings_dsn: str, campaign: Campaign, tmp_path: Path
 ) -> None:
     async with open_store(evenings_dsn) as closed:
-        source = DeskSource(closed, Settings(), SALTMERE)
+        source = Scope(closed, Settings(), SALTMERE)
     table = TwinTable(campaign=campaign, scene=campaign.scenes[0])
     async with a_door(tmp_path, table, desk=source) as door:
         answer = await door.browser().http.get(path_of(door, Grant(Role.SPECTATOR)))
@@ -203,7 +204,7 @@ async def test_nothing_hidden_leaves_in_vault_recap_or_feed(store: Store) -> Non
             said.append(replace(line, text=text))
             heard |= words_in(line.raw_text)
         await store.log.append(said)
-        desk = await desk_of(store, Settings(), campaign.id)
+        desk = await desk_of(Scope(store, Settings(), campaign.id))
         facts = await desk.inspection.current(campaign.id, NpcId("nobody"), limit=10_000)
         public = {each.entity.id for each in desk.seen if each.visibility.scope == "public"}
         names = (f"{e.entity.name} {' '.join(e.entity.aliases)}" for e in desk.seen if e.entity.id in public)

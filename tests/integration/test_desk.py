@@ -15,7 +15,7 @@ import pytest
 
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.app.background import chronicle_worker
-from glyphoxa.app.desk import DeskSource
+from glyphoxa.app.scope import Scope
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.provider_sections import LlmSettings, ProvidersSettings
 from glyphoxa.config.settings import MemorySettings, ModelsSettings, Settings
@@ -103,7 +103,7 @@ async def door(store: Store, campaign: Campaign, tmp_path: Path) -> AsyncIterato
     table = TwinTable(campaign=campaign, scene=campaign.scenes[0])
     settings = Settings(campaign=tmp_path / "campaign.yaml")
     shutil.copy(CAMPAIGN_FILE, tmp_path / "campaign.yaml")
-    async with a_door(tmp_path, table, desk=DeskSource(store, settings, SALTMERE)) as door:
+    async with a_door(tmp_path, table, desk=Scope(store, settings, SALTMERE)) as door:
         yield door
 
 
@@ -635,7 +635,7 @@ async def test_table_page_shows_doctor_checks_without_secrets(
     )
     table = TwinTable(campaign=campaign, scene=campaign.scenes[0])
     async with open_store(evenings_dsn) as store:
-        source = DeskSource(store, settings, SALTMERE)
+        source = Scope(store, settings, SALTMERE)
         async with a_door(tmp_path, table, desk=source) as door:
             shown = html.unescape(await page(await door.invited(Grant(Role.DM)), "/desk/table"))
             player = await door.invited(Grant(Role.PLAYER, campaign.players[0].id))
@@ -723,7 +723,7 @@ async def test_live_page_works_while_the_database_is_unavailable(
 ) -> None:
     table = TwinTable(campaign=campaign, scene=campaign.scenes[0])
     async with open_store(evenings_dsn) as closed:
-        source = DeskSource(closed, Settings(), SALTMERE)
+        source = Scope(closed, Settings(), SALTMERE)
     async with a_door(tmp_path, table, desk=source) as door:
         dm = await door.invited(Grant(Role.DM))
         assert "Something went wrong" in await page(dm, "/desk/review", 503)

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from glyphoxa.adapters.postgres.store import Store, open_store
-from glyphoxa.app.desk import DeskSource
+from glyphoxa.app.scope import Scope
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.located_yaml import text_of
 from glyphoxa.config.settings import Settings
@@ -47,7 +47,7 @@ async def dm(store: Store, file: Path, tmp_path: Path) -> AsyncIterator[Visitor]
     campaign = read_campaign(file).campaign
     await store.campaigns.load(campaign)
     table = TwinTable(campaign=campaign, scene=campaign.scenes[0])
-    async with a_door(tmp_path, table, desk=DeskSource(store, Settings(campaign=file), SALTMERE)) as door:
+    async with a_door(tmp_path, table, desk=Scope(store, Settings(campaign=file), SALTMERE)) as door:
         yield await door.invited(Grant(Role.DM))
 
 

@@ -17,7 +17,8 @@ import pytest
 from playwright.async_api import expect
 
 from glyphoxa.adapters.postgres.store import Store, open_store
-from glyphoxa.app.desk import DeskSource, desk_of
+from glyphoxa.app.desk import desk_of
+from glyphoxa.app.scope import Scope
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.node_types import NodeType
@@ -44,7 +45,7 @@ async def store(campaign_dsn: str) -> AsyncIterator[Store]:
 async def door(store: Store, tmp_path: Path) -> AsyncIterator[Door]:
     campaign = read_campaign(CAMPAIGN_FILE).campaign
     table = TwinTable(campaign=campaign, scene=campaign.scenes[0])
-    async with a_door(tmp_path, table, desk=DeskSource(store, Settings(), SALTMERE)) as door:
+    async with a_door(tmp_path, table, desk=Scope(store, Settings(), SALTMERE)) as door:
         yield door
 
 
@@ -180,7 +181,7 @@ async def test_hidden_group_is_accepted_as_what_only_the_dm_knows(dm: Visitor, s
     assert "nothing was changed" in await post(dm, {"do": "hide", "type": "location", "n": "9"})
     assert await post(dm, {"do": "hide", "type": "location", "n": "2"}) == "Hidden: 2 documents."
     await post(dm, {"do": "accept", "type": "location", "n": "2"})
-    seen = (await desk_of(store, Settings(), SALTMERE)).seen
+    seen = (await desk_of(Scope(store, Settings(), SALTMERE))).seen
     assert [each.visibility.scope for each in seen if each.entity.name == "Gull Tower"] == ["hidden"]
 
 
@@ -192,7 +193,7 @@ async def test_document_may_be_an_entity_of_the_campaign(dm: Visitor, store: Sto
     assert "part of Grimjaw" in (await dm.http.get("/desk/import")).text
     await post(dm, {"do": "accept", **korvald})
     [grimjaw] = [
-        each.entity for each in (await desk_of(store, Settings(), SALTMERE)).seen if each.entity.id == "grimjaw"
+        each.entity for each in (await desk_of(Scope(store, Settings(), SALTMERE))).seen if each.entity.id == "grimjaw"
     ]
     assert "Korvald Stane" in (grimjaw.name, *grimjaw.aliases)
 

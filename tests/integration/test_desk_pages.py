@@ -9,7 +9,7 @@ from playwright.async_api import expect
 
 from glyphoxa.adapters.postgres.store import open_store
 from glyphoxa.app.background import timeline_writer
-from glyphoxa.app.desk import DeskSource
+from glyphoxa.app.scope import Scope
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.ids import SessionId
@@ -55,7 +55,7 @@ async def test_every_desk_page_fits_and_is_accessible(evenings_dsn: str, tmp_pat
     table = TwinTable(campaign=campaign, scene=campaign.scenes[0])
     async with (
         open_store(evenings_dsn) as store,
-        a_door(tmp_path, table, desk=DeskSource(store, Settings(campaign=CAMPAIGN_FILE), SALTMERE)) as door,
+        a_door(tmp_path, table, desk=Scope(store, Settings(campaign=CAMPAIGN_FILE), SALTMERE)) as door,
         a_browser() as browser,
         a_page(browser, width=390, height=900) as page,
     ):
@@ -81,7 +81,7 @@ async def test_single_keys_decide_on_facts(evenings_dsn: str, tmp_path: Path) ->
     table = TwinTable(campaign=campaign, scene=campaign.scenes[0])
     async with (
         open_store(evenings_dsn) as store,
-        a_door(tmp_path, table, desk=DeskSource(store, Settings(), SALTMERE)) as door,
+        a_door(tmp_path, table, desk=Scope(store, Settings(), SALTMERE)) as door,
         a_browser() as browser,
         a_page(browser, width=1_440, height=900) as page,
     ):

@@ -18,7 +18,7 @@ from discord.http import Route
 from yarl import URL
 
 from glyphoxa.adapters.postgres.store import open_store
-from glyphoxa.app.desk import DeskSource
+from glyphoxa.app.scope import Scope
 from glyphoxa.config.check import check
 from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable
@@ -73,7 +73,7 @@ async def refused_by(discord: str, dsn: str, monkeypatch: pytest.MonkeyPatch) ->
     """The error with which the bot ends, given the address of Discord."""
     monkeypatch.setattr(Route, "BASE", discord)
     async with open_store(dsn) as store:
-        source = DeskSource(store, Settings(), SALTMERE)
+        source = Scope(store, Settings(), SALTMERE)
         services = Services(source, OutsideTables(store), lambda _: "")
         with pytest.raises(GlyphoxaError) as raised:
             await serve(Bot(services, DiscordSettings(guild=GUILD, dm=(1,))), TOKEN)

@@ -15,7 +15,7 @@ from benchmarks.asking import answered
 from benchmarks.servers.openai import OpenAiServer, Reply
 from glyphoxa.adapters.local.hibari_voice import PRESETS
 from glyphoxa.adapters.postgres.store import open_store
-from glyphoxa.app.desk import DeskSource
+from glyphoxa.app.scope import Scope
 from glyphoxa.app.table import open_table
 from glyphoxa.config.campaign_edit import additions, insert_all
 from glyphoxa.config.campaign_file import read_campaign
@@ -219,7 +219,7 @@ async def test_button_on_the_world_page_opens_the_drafted_form(
     async with open_store(campaign_dsn) as store:
         await store.campaigns.load(campaign)
         table = TwinTable(campaign=campaign, scene=campaign.scenes[0])
-        async with a_door(tmp_path, table, desk=DeskSource(store, Settings(campaign=file), SALTMERE)) as door:
+        async with a_door(tmp_path, table, desk=Scope(store, Settings(campaign=file), SALTMERE)) as door:
             dm = (await door.invited(Grant(Role.DM))).http
             assert "Let this NPC speak" not in (await dm.get("/desk/world/grimjaw")).text
             assert "Let this NPC speak" not in (await dm.get("/desk/world/the-anvil")).text

@@ -12,6 +12,7 @@ from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
 from glyphoxa.app.background import chronicle_worker, timeline_writer
 from glyphoxa.app.desk import desk_of
+from glyphoxa.app.scope import Scope
 from glyphoxa.config.settings import read_settings
 from glyphoxa.dm.sessions import SessionDesk
 from glyphoxa.domain.heard import Utterance
@@ -251,7 +252,7 @@ async def test_a_recap_for_the_players_names_nobody_they_may_not_know(
 
 async def test_lists_of_known_facts_leave_out_who_took_part(table: Store, tmp_path: Path, dsn: str) -> None:
     await (await timeline_writer(table, CAMPAIGN)).sum_up(EVENING)
-    desk = await desk_of(table, read_settings(a_settings_file(tmp_path, dsn)), CAMPAIGN)
+    desk = await desk_of(Scope(table, read_settings(a_settings_file(tmp_path, dsn)), CAMPAIGN))
     for knower in (SMITH, DM):
         known, _ = await desk.timeline.known(knower, limit=100)
         told = [desk.facts.words(fact) for fact in known]

@@ -11,6 +11,7 @@ import pytest
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.app.background import chronicle_worker
 from glyphoxa.app.desk import Desk, desk_of
+from glyphoxa.app.scope import Scope
 from glyphoxa.chronicle.chronicler import ChronicleWorker
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.campaign import Campaign
@@ -59,7 +60,7 @@ async def table(store: Store) -> Store:
 
 
 async def desk(store: Store, campaign: CampaignId = CAMPAIGN.id) -> Desk:
-    return await desk_of(store, Settings(), campaign)
+    return await desk_of(Scope(store, Settings(), campaign))
 
 
 async def proposals(store: Store, campaign: CampaignId = CAMPAIGN.id) -> list[Fact]:

@@ -11,7 +11,7 @@ import pytest
 from benchmarks.asking import answered
 from benchmarks.servers.openai import OpenAiServer, Reply
 from glyphoxa.adapters.postgres.store import open_store
-from glyphoxa.app.desk import DeskSource
+from glyphoxa.app.scope import Scope
 from glyphoxa.app.table import open_table
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.located_yaml import text_of
@@ -112,7 +112,7 @@ async def test_form_of_the_desk_carries_persona_and_examples(
     async with open_store(campaign_dsn) as store:
         await store.campaigns.load(campaign)
         table = TwinTable(campaign=campaign, scene=campaign.scenes[0])
-        async with a_door(tmp_path, table, desk=DeskSource(store, Settings(campaign=file), SALTMERE)) as door:
+        async with a_door(tmp_path, table, desk=Scope(store, Settings(campaign=file), SALTMERE)) as door:
             dm = (await door.invited(Grant(Role.DM))).http
             form = fields_of(await dm.get("/desk/campaign", params={"speak": "wanda-reed"}))
             assert form["person-examples"].startswith("- said: Hello, Wanda Reed")

@@ -20,7 +20,7 @@ from glyphoxa.adapters.postgres.chronicle_log import PostgresChronicleLog
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
 from glyphoxa.app.background import chronicle_log, chronicle_worker, chronicler_of, open_talk_readers
-from glyphoxa.app.desk import DeskSource
+from glyphoxa.app.scope import Scope
 from glyphoxa.chronicle.chronicler import Chronicler
 from glyphoxa.chronicle.judge import LlmJudge, RulesJudge
 from glyphoxa.chronicle.ports import JudgedUtterance
@@ -296,7 +296,7 @@ async def test_dm_sees_how_a_line_was_judged(
     assert kept in worth
     assert "Hello" not in worth
     assert f"not {kept}" in await cli.told("show", "worth", EVENING, "--all")
-    async with a_door(tmp_path, TwinTable(), desk=DeskSource(table, Settings(), CAMPAIGN)) as door:
+    async with a_door(tmp_path, TwinTable(), desk=Scope(table, Settings(), CAMPAIGN)) as door:
         dm = await door.invited(Grant(Role.DM))
         assert kept in (await dm.http.get("/desk/turns", follow_redirects=True)).text
         assert kept in (await dm.http.get("/desk/turns/t1", follow_redirects=True)).text

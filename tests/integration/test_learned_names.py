@@ -14,6 +14,8 @@ from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
 from glyphoxa.adapters.postgres.world.learned_names import PostgresLearnedNames
 from glyphoxa.app.desk import names_desk_of
+from glyphoxa.app.scope import Scope
+from glyphoxa.config.settings import Settings
 from glyphoxa.dm.timeline import Timeline
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.errors import InvalidInput, NotFound
@@ -43,7 +45,7 @@ async def learned(store: Store) -> PostgresLearnedNames:
 
 @pytest.fixture
 async def desk(store: Store, learned: PostgresLearnedNames) -> NamesDesk:
-    return await names_desk_of(store, CAMPAIGN)
+    return await names_desk_of(Scope(store, Settings(), CAMPAIGN))
 
 
 async def the_names(learned: PostgresLearnedNames, campaign: CampaignId = CAMPAIGN) -> Gazetteer:

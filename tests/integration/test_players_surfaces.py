@@ -12,6 +12,7 @@ import pytest
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.app.desk import desk_of
 from glyphoxa.app.recaps import recap_of
+from glyphoxa.app.scope import Scope
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.defaults import SUMMARY_TOKENS
 from glyphoxa.domain.heard import Utterance
@@ -48,7 +49,7 @@ async def test_four_surfaces_tell_players_the_same_of_a_random_world(
     await store.log.append([a_line(text, n) for n, text in enumerate(promises, start=20)])
 
     tables = json.loads(await exported_for_players(store, TOWN))["tables"]
-    desk = await desk_of(store, Settings(), TOWN)
+    desk = await desk_of(Scope(store, Settings(), TOWN))
     notes = await vault_of(store, desk, readers="players", with_transcript=True)
     recap = " ".join(await recap_of(store, TOWN, SESSION, "players", tokens=100 * SUMMARY_TOKENS))
     async with a_discord_server(dsn, tmp_path, campaign=TOWN) as discord:
@@ -83,7 +84,9 @@ async def test_line_that_touches_what_the_dm_hid_is_on_no_surface(store: Store) 
     assert line in " ".join(await recap_of(store, TOWN, SESSION, "players"))
     hidden = Claim.attribute(campaign.entities[0].id, "past", "He dug a tunnel under the mill by night.")
     await store.world.commit(TOWN, [FactStated(hidden, visibility=HIDDEN)], Cause("dm", 2_000))
-    notes = await vault_of(store, await desk_of(store, Settings(), TOWN), readers="players", with_transcript=True)
+    notes = await vault_of(
+        store, await desk_of(Scope(store, Settings(), TOWN)), readers="players", with_transcript=True
+    )
     for text in (
         await exported_for_players(store, TOWN),
         " ".join(notes.values()),

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from glyphoxa.app.desk import desk_of
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.campaign import Player
 from glyphoxa.domain.events import TurnFinished, UtteranceKept, UtteranceRetracted, UtteranceRevised
@@ -106,7 +107,7 @@ async def test_corrected_speaker_reaches_the_open_table_and_its_undo_does(
         await said(evening, "Grimjaw, I lost my sword.")
         await evening.table.kept()
         assert evening.desk is not None
-        desk = await evening.desk.open()
+        desk = await desk_of(evening.desk)
         line = await desk.sessions.find("lost my sword")
         event = await desk.timeline.correct(line, line.text, by=desk.resolver.speaking_player("tamsin"))
         await evening.until(lambda: revisions(evening) == [(UNKNOWN, "Tamsin")])

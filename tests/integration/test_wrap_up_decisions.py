@@ -24,6 +24,7 @@ from glyphoxa.adapters.postgres.chronicle_log import PostgresChronicleLog
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.app.background import chronicle_worker
 from glyphoxa.app.desk import Desk, WrappedUp, desk_of
+from glyphoxa.app.scope import Scope
 from glyphoxa.config.settings import Settings
 from glyphoxa.dm.wrap_up import MOST_LINES, LineDecision
 from glyphoxa.domain.campaign import Campaign, Safety
@@ -113,7 +114,7 @@ def utterances(campaign: Campaign, lines: Sequence[Line]) -> list[Utterance]:
 
 
 async def desk_for(store: Store, campaign: CampaignId) -> Desk:
-    return await desk_of(store, Settings(), campaign)
+    return await desk_of(Scope(store, Settings(), campaign))
 
 
 @asynccontextmanager

@@ -16,7 +16,8 @@ from simcord.results import InteractionResult
 
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.adapters.postgres.transcript.table_commands import PostgresTableCommands
-from glyphoxa.app.desk import Desk, DeskSource
+from glyphoxa.app.desk import Desk, desk_of
+from glyphoxa.app.scope import Scope
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.ids import CampaignId, PlayerId
@@ -72,7 +73,7 @@ class DiscordServer:
     stranger: MemberActor
 
     async def desk(self) -> Desk:
-        return await self.bot.services.source.open()
+        return await desk_of(self.bot.services.source)
 
     async def told(self, who: MemberActor, command: str, /, **options: object) -> str:
         """Return the first message that answers a command; it must be for this user's eyes only."""
@@ -121,7 +122,7 @@ async def a_discord_server(
 
         tables = OutsideTables(store)
         asking = asyncio.create_task(tables.run())
-        services = Services(DeskSource(store, settings, campaign), tables, link)
+        services = Services(Scope(store, settings, campaign), tables, link)
         bot = Bot(services, DiscordSettings(guild=GUILD))
         env = Env(bot, settle_timeout=DEADLINE_S)
         await env.start()

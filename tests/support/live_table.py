@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import yaml
 
 from glyphoxa.app import engines
-from glyphoxa.app.desk import DeskSource
 from glyphoxa.app.engines import EarSpec, MouthSpec
+from glyphoxa.app.scope import Scope
 from glyphoxa.app.table import OpenedTable, open_table
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.campaign import Player
@@ -241,7 +241,7 @@ class Evening:
         mouths: dict[NpcId, AnsweringMouth],
     ) -> None:
         self.table: TableSession = opened.table
-        self.desk = None if opened.store is None else DeskSource(opened.store, settings, self.table.campaign.id)
+        self.desk = None if opened.store is None else Scope(opened.store, settings, self.table.campaign.id)
         self.mouths = mouths
         self._ears = ears
         self.told: list[TableEvent] = []

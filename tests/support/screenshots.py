@@ -21,7 +21,7 @@ from PIL import Image
 from playwright.async_api import Browser, Page, expect
 
 from glyphoxa.adapters.postgres.store import open_store
-from glyphoxa.app.desk import DeskSource
+from glyphoxa.app.scope import Scope
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.settings import Settings
 from glyphoxa.web.access.roles import Grant, Role
@@ -75,7 +75,7 @@ async def a_played_campaign(directory: Path, server: TestServer) -> AsyncIterato
     async with open_store(server.server.dsn(name)) as store:
         table = TwinTable(campaign=campaign, scene=campaign.scenes[0])
         table.earlier = [an_utterance(text, id=f"said-{n}", speaker=who) for n, (who, text) in enumerate(SAID)]
-        source = DeskSource(store, Settings(campaign=file), SALTMERE)
+        source = Scope(store, Settings(campaign=file), SALTMERE)
         async with a_door(directory, table, desk=source) as door:
             yield door
 

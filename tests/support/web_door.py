@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 from websockets.asyncio.client import ClientConnection, connect
 
-from glyphoxa.app.desk import DeskSource
+from glyphoxa.app.scope import Scope
 from glyphoxa.web.access.consent import ConsentRegister
 from glyphoxa.web.access.links import Entrance, Links
 from glyphoxa.web.access.records import AuditKind
@@ -72,7 +72,7 @@ async def a_door(
     directory: Path,
     table: TwinTable | None = None,
     pulse: Pulse = QUICK,
-    desk: DeskSource | None = None,
+    desk: Scope | None = None,
     consents: ConsentRegister | None = None,
     remembered: OwnLinesOfTable | None = None,
 ) -> AsyncIterator[Door]:

@@ -19,7 +19,7 @@ import numpy as np
 
 from glyphoxa.actors.deadline import ClosingStack
 from glyphoxa.adapters.tls import Tls
-from glyphoxa.app.desk import DeskSource
+from glyphoxa.app.scope import Scope
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.campaign import Campaign, Entity, Npc, Player, Scene
 from glyphoxa.domain.errors import InvalidInput
@@ -329,7 +329,7 @@ async def served(
     pulse: Pulse = PATIENT,
     entrance: Entrance | None = None,
     tls: Tls | None = None,
-    desk: DeskSource | None = None,
+    desk: Scope | None = None,
     trusted_proxies: tuple[str, ...] = (),
     remembered: OwnLinesOfTable | None = None,
 ) -> AsyncIterator[str]:

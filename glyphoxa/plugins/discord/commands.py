@@ -20,10 +20,12 @@ from discord import app_commands
 
 from glyphoxa.adapters.postgres.transcript.table_commands import PostgresTableCommands
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection, SeenEntity
-from glyphoxa.app.desk import Desk, DeskSource
+from glyphoxa.app.campaign_editor import CampaignEditor
+from glyphoxa.app.desk import Desk, desk_of
 from glyphoxa.app.engines import read_playable
 from glyphoxa.app.recaps import SessionRecaps, recap_of
 from glyphoxa.app.source_reader import SourceReader
+from glyphoxa.app.scope import Scope
 from glyphoxa.config.campaign_edit import stamp_of
 from glyphoxa.config.located_yaml import InvalidFile, text_of
 from glyphoxa.dm.campaign_diff import CampaignChanges
@@ -63,7 +65,7 @@ Act = Callable[[], Awaitable["Answer"]]
 class Services:
     """Services for the commands; `link` returns a player's personal link, or with None the game master's. May block."""
 
-    source: DeskSource
+    source: Scope
     tables: PostgresTableCommands
     link: Callable[[PlayerId | None], str]
     reader: SourceReader = field(default_factory=SourceReader)
@@ -77,7 +79,7 @@ class DiscordCall:
     services: Services
 
     async def desk(self) -> Desk:
-        return await self.services.source.open()
+        return await desk_of(self.services.source)
 
     async def table(self, do: str, **told: object) -> Answer:
         """Send a command to the open table; see `glyphoxa.npc.commands`."""
@@ -489,7 +491,7 @@ async def _campaign_load(call: DiscordCall, file: discord.Attachment, tool: Impo
 async def _load_campaign(call: DiscordCall, path: Path) -> Answer:
     source = call.services.source
     if source.settings.campaign is not None:
-        editor = source.campaign_editor()
+        editor = CampaignEditor(source)
         stamp = stamp_of(await asyncio.to_thread(editor.file.read))
         draft = await editor.check(await asyncio.to_thread(text_of, path), base=stamp)
         if draft.problems:

@@ -33,7 +33,7 @@ VERB = Verb(in_a_loop)
 async def _serve(options: argparse.Namespace) -> int:
     need("discord", by="`glyphoxa discord`", extra="discord")
     from glyphoxa.adapters.postgres.transcript.table_commands import PostgresTableCommands
-    from glyphoxa.app.desk import DeskSource
+    from glyphoxa.app.scope import Scope
     from glyphoxa.plugins.discord.bot import Bot, serve
     from glyphoxa.plugins.discord.commands import Services
 
@@ -48,7 +48,7 @@ async def _serve(options: argparse.Namespace) -> int:
         links = Links(campaign, settings.data_directory)
         audit = AuditLog(audit_path(settings.data_directory, campaign.id))
         services = Services(
-            DeskSource(store, await _with_file(settings, options.campaign, campaign.id), campaign.id),
+            Scope(store, await _with_file(settings, options.campaign, campaign.id), campaign.id),
             PostgresTableCommands(store.database, store.listener),
             lambda player: _link(links, audit, player),
         )

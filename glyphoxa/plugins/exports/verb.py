@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from glyphoxa.app.scope import Scope
 from glyphoxa.cli.campaign import VERB
-from glyphoxa.cli.scope import CAMPAIGN, Scope, desk_in, run_in_scope, write_new_file
+from glyphoxa.cli.scope import CAMPAIGN, desk_in, run_in_scope, write_new_file
 from glyphoxa.cli.verb import Verb, argument
 from glyphoxa.dm.wording import plain
 from glyphoxa.domain.errors import InvalidInput, counted

@@ -21,7 +21,7 @@ PAGES: Final = Pages()
 @PAGES.get("/desk/campaign", "campaign")
 async def campaign(frame: DeskFrame, request: Request) -> Shown:
     """Show the campaign file, with a filled form: `speak` lets this entity speak, `type` changes or adds this type."""
-    editor = frame.memory().campaign_editor()
+    editor = CampaignEditor(frame.memory())
     draft = await editor.begin()
     wanted, type_ = request.query_params.get("speak", ""), request.query_params.get("type", "")
     if not (wanted or type_) or draft.campaign is None:
@@ -35,7 +35,7 @@ async def campaign(frame: DeskFrame, request: Request) -> Shown:
 @PAGES.get("/desk/campaign.yaml")
 async def download(frame: DeskFrame, _: Request) -> Response:
     return PlainTextResponse(
-        frame.memory().campaign_editor().file.read(),
+        CampaignEditor(frame.memory()).file.read(),
         media_type="application/yaml; charset=utf-8",
         headers={"Content-Disposition": 'attachment; filename="campaign.yaml"'},
     )
@@ -44,7 +44,7 @@ async def download(frame: DeskFrame, _: Request) -> Response:
 @PAGES.post("/desk/campaign")
 async def change(frame: DeskFrame, _request: Request, form: Form) -> Done | Response:
     """Check, extend or store the campaign file. The edited text travels with the form; nothing else is stored."""
-    editor = frame.memory().campaign_editor()
+    editor = CampaignEditor(frame.memory())
     draft = await editor.check(form.get("text", ""), base=form.get("base", ""))
     what, _, kind = form.get("do", "").partition(" ")
     fields = fields_of(form, kind)

@@ -16,8 +16,9 @@ from loguru import logger
 from glyphoxa.actors.deadline import ClosingStack
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.app.campaign_editor import MOST_CHARACTERS
-from glyphoxa.app.desk import Desk, DeskSource
 from glyphoxa.app.source_reader import SourceReader
+from glyphoxa.app.desk import Desk, desk_of
+from glyphoxa.app.scope import Scope
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.campaign import Campaign, Scene
 from glyphoxa.domain.errors import InvalidInput, Unavailable
@@ -130,7 +131,7 @@ class DeskFrame:
         source: None without long-term memory: then only the live page works.
     """
 
-    def __init__(self, table: Table, source: DeskSource | None, entrance: Entrance) -> None:
+    def __init__(self, table: Table, source: Scope | None, entrance: Entrance) -> None:
         self.table = table
         self.entrance = entrance
         self._source = source
@@ -184,7 +185,7 @@ class DeskFrame:
         """Add an entry to the table's audit log."""
         self.entrance.record(kind, who=who, what=done)
 
-    def memory(self) -> DeskSource:
+    def memory(self) -> Scope:
         """Raises: InvalidInput: There is none."""
         if self._source is None:
             raise InvalidInput("there is no long-term memory (memory.postgres_dsn: none), so only the live page works")
@@ -198,7 +199,7 @@ class DeskFrame:
 
     async def desk(self) -> Desk:
         """Open the desk in the current state. Raises: InvalidInput: There is no memory. Unavailable: It is away."""
-        return await self.memory().open()
+        return await desk_of(self.memory())
 
     def page(self, name: str, request: Request | None = None, /, **shown: object) -> HTMLResponse:
         """Render a template; with `request`, also the line about what was just done."""

@@ -17,9 +17,10 @@ from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response
 
 from glyphoxa.app.background import chronicle_log
-from glyphoxa.app.desk import Desk, DeskSource
+from glyphoxa.app.desk import Desk
 from glyphoxa.app.doctor import at_open_table
 from glyphoxa.app.models import weights_for
+from glyphoxa.app.scope import Scope
 from glyphoxa.dm import turns as turn_told
 from glyphoxa.dm.wording import backlog_in_words, reading_in_words
 from glyphoxa.domain.errors import GlyphoxaError
@@ -59,7 +60,7 @@ async def live(frame: DeskFrame, _: Request) -> Shown:
 async def table(frame: DeskFrame, _: Request) -> Shown:
     source = frame.memory()
     url = None if frame.entrance.links is None else frame.entrance.links.url
-    return await table_page(source, await source.open(), frame.table, url)
+    return await table_page(source, await frame.desk(), frame.table, url)
 
 
 @PAGES.get("/desk/find")
@@ -122,7 +123,7 @@ _HEIGHT: Final = 120
 _BAR: Final = 5
 
 
-async def table_page(source: DeskSource, desk: Desk, at: Table, players_url: str | None) -> Shown:
+async def table_page(source: Scope, desk: Desk, at: Table, players_url: str | None) -> Shown:
     """
     Args:
         players_url: The address for players; None: the table is open on this machine only.

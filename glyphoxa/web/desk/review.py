@@ -8,7 +8,7 @@ from typing import Final
 
 from fastapi import Request
 
-from glyphoxa.app.desk import Desk
+from glyphoxa.app.desk import Desk, names_desk_of
 from glyphoxa.dm.entities import json_or_text
 from glyphoxa.dm.facts import Decision
 from glyphoxa.dm.ports import CitedUtterance
@@ -254,7 +254,7 @@ MOST_NAMES: Final = 500
 @PAGES.get("/desk/names", "names")
 async def names_page(frame: DeskFrame, _: Request) -> Shown:
     """Show names with their wrong forms, and suggestions that need review."""
-    desk = await frame.memory().names()
+    desk = await names_desk_of(frame.memory())
     heard = await desk.wrong_forms()
     rows = sorted(desk.names.entries, key=lambda each: (each.entity_id not in heard, each.name))[:MOST_NAMES]
     return {
@@ -276,7 +276,7 @@ async def decide_name(frame: DeskFrame, _: Request, form: Form) -> Done:
         NotFound: There is no such name, or nothing to undo.
         InvalidInput: It must not be learned, or the form says nothing of it.
     """
-    desk = await frame.memory().names()
+    desk = await names_desk_of(frame.memory())
     heard, name = form.get("heard", ""), form.get("name", "")
     match form.get("do", ""):
         case "undo":

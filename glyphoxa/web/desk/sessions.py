@@ -12,6 +12,7 @@ from fastapi.responses import PlainTextResponse, RedirectResponse, Response
 
 from glyphoxa.app.desk import Desk
 from glyphoxa.app.recaps import SessionRecaps
+from glyphoxa.app.rehearsal import rehearse
 from glyphoxa.dm import turns as turn_told
 from glyphoxa.dm.ports import CitedUtterance
 from glyphoxa.dm.timeline import Preview
@@ -309,7 +310,7 @@ async def ask_page(frame: DeskFrame, request: Request) -> Shown:
     player = players[PlayerId(_one_of([*players], asked.get("player", ""), "player"))]
     if len(line) > LONGEST:
         raise InvalidInput(f"the question may have at most {LONGEST} characters; this one has {len(line)}")
-    composed = await source.rehearse(frame.table, npc, player, line) if line else None
+    composed = await rehearse(source, frame.table, npc, player, line) if line else None
     prompt = NO_PROMPT if composed is None else composed.assembled
     return {
         "npcs": [{"id": each, "name": name} for each, name in npcs.items()],
