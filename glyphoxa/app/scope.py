@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What a command or a page of the desk works on."""
+    """The campaign that a command or a page of the desk works on."""
 
     store: Store
     settings: Settings
