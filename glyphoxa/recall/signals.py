@@ -337,7 +337,7 @@ def fit_of(question: RecallQuestion, index: TalkIndex, seen: ViewSnapshot) -> Fi
 
 
 def sessions_of(question: RecallQuestion, index: TalkIndex, seen: ViewSnapshot) -> list[PastSession]:
-    """Return the sessions of a view in order.
+    """Return the sessions of a view with at least one turn, in order.
 
     A question for a session by number, or for the last one, counts the table's sessions. Other questions count those
     that the viewer attended: "long ago" does not change with evenings that it does not know of.
@@ -345,11 +345,10 @@ def sessions_of(question: RecallQuestion, index: TalkIndex, seen: ViewSnapshot) 
     place = question.time.place
     numbers = index.session_numbers() if place is None or place.kind == "session" else None
     columns = seen.columns
-    ends = [*(columns.starts[1:] - 1).tolist(), len(columns) - 1] if len(columns) else []
+    ends_ms = np.maximum.reduceat(columns.at_ms, columns.starts).tolist()
     found = []
-    for nth, (start, end) in enumerate(zip(columns.starts.tolist(), ends, strict=True), start=1):
+    for nth, (start, last_ms) in enumerate(zip(columns.starts.tolist(), ends_ms, strict=True), start=1):
         session = index.said(int(columns.rows[start])).session_id
-        last_ms = int(columns.at_ms[start : end + 1].max())
         # A turn that was rolled back since the look-up has no number.
         number = nth if numbers is None else numbers.get(session, 0)
         story = question.times.campaign.sessions.get(session)
