@@ -12,6 +12,7 @@ import itertools
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -226,18 +227,6 @@ EMPTY = LeftOut("nothing was asked")
 CLOSED = LeftOut("the session is over")
 
 
-class _Call:
-    """One question on its way to the model.
-
-    Attributes:
-        is_late: Some caller could not wait for it.
-    """
-
-    def __init__(self, task: asyncio.Task[NDArray[float32] | LeftOut]) -> None:
-        self.task = task
-        self.is_late = False
-
-
 class QuestionVectors:
     """
     Args:
@@ -248,7 +237,9 @@ class QuestionVectors:
         self._embedder = embedder
         self._rest = CircuitBreaker(loop_ms)
         self._remembered: OrderedDict[bytes, NDArray[float32]] = OrderedDict()
-        self._calls: dict[bytes, _Call] = {}
+        self._calls: dict[bytes, asyncio.Task[NDArray[float32] | LeftOut]] = {}
+        self._late: set[bytes] = set()
+        """Calls in progress for which some caller could not wait."""
         self._is_closed = False
 
     async def embed_in_time(self, question: str, *, deadline_ms: int) -> NDArray[float32] | LeftOut:
@@ -269,14 +260,15 @@ class QuestionVectors:
         if (vector := self._remembered.get(key)) is not None:
             self._remembered.move_to_end(key)
             return vector
-        call = self._call(asked)
+        call = self._call(key, asked, self._embedder)
         if call is None:
             return CLOSED if self._is_closed else self._resting()
-        done, _ = await asyncio.wait({call.task}, timeout=max(0, deadline_ms) / 1_000)
+        done, _ = await asyncio.wait({call}, timeout=max(0, deadline_ms) / 1_000)
         if not done:
-            self._gave_up(call)
+            self._failed(key, "it is too slow")
+            self._late.add(key)
             return LeftOut(f"the embedding was late: it took more than {deadline_ms} ms")
-        return CLOSED if call.task.cancelled() else call.task.result()
+        return CLOSED if call.cancelled() else call.result()
 
     def remembered(self, question: str) -> NDArray[float32] | None:
         """Return the cached vector of a question, at once."""
@@ -285,15 +277,14 @@ class QuestionVectors:
     async def close(self) -> None:
         """Cancel calls in progress. From then on, only cached vectors are returned."""
         self._is_closed = True
-        await end_tasks(*(call.task for call in self._calls.values()))
+        await end_tasks(*self._calls.values())
 
-    def _call(self, asked: str) -> _Call | None:
+    def _call(self, key: bytes, asked: str, embedder: Embedder) -> asyncio.Task[NDArray[float32] | LeftOut] | None:
         """Return the call in progress, or a new one; None if the model is paused."""
-        key = _key(asked)
         call = self._calls.get(key)
-        if call is None and self._embedder is not None and not self._is_closed and self._rest.allows_call():
-            call = self._calls[key] = _Call(asyncio.ensure_future(self._ask(self._embedder, asked)))
-            call.task.add_done_callback(lambda _, call=call: self._done(key, call))  # type: ignore[misc]
+        if call is None and not self._is_closed and self._rest.allows_call():
+            call = self._calls[key] = asyncio.ensure_future(self._ask(embedder, asked))
+            call.add_done_callback(partial(self._done, key))
         return call
 
     async def _ask(self, embedder: Embedder, asked: str) -> NDArray[float32] | LeftOut:
@@ -308,30 +299,28 @@ class QuestionVectors:
             return LeftOut(f"the model {embedder.name} failed ({type(error).__name__})")
         return _checked(vectors, embedder)
 
-    def _done(self, key: bytes, call: _Call) -> None:
+    def _done(self, key: bytes, call: asyncio.Task[NDArray[float32] | LeftOut]) -> None:
         del self._calls[key]
-        if call.task.cancelled():
+        if call.cancelled():
             return
-        found = call.task.result()
+        found = call.result()
         if isinstance(found, LeftOut):
             logger.debug("the question is not embedded: {}", found.text)
-            self._failed(call, found.text)
+            self._failed(key, found.text)
+            self._late.discard(key)
             return
         self._remembered[key] = found
         while len(self._remembered) > MOST_REMEMBERED:
             self._remembered.popitem(last=False)
-        if not call.is_late:
+        if key not in self._late:
             if self._rest.is_open:
                 logger.info("questions are embedded again")
             self._rest.succeeded()
+        self._late.discard(key)
 
-    def _gave_up(self, call: _Call) -> None:
-        self._failed(call, "it is too slow")
-        call.is_late = True
-
-    def _failed(self, call: _Call, why: str) -> None:
-        """Called once for each call, however many wait for it."""
-        if call.is_late:
+    def _failed(self, key: bytes, why: str) -> None:
+        """Counts once for each call, however many wait for it."""
+        if key in self._late:
             return
         was_open = self._rest.is_open
         self._rest.failed()
