@@ -169,23 +169,6 @@ class OtherModel(Unavailable):
         )
 
 
-def _check_model(stored: asyncpg.Record | None, embedder: Embedder) -> None:
-    """
-    Args:
-        stored: `model` and `dimensions`.
-
-    Raises:
-        OtherModel: They differ from the embedder's. One name may have several dimensions.
-    """
-    if stored is None or stored["model"] != embedder.name:
-        raise OtherModel(stored=None if stored is None else stored["model"], ours=embedder.name)
-    if stored["dimensions"] != embedder.dimensions:
-        raise OtherModel(
-            stored=f"{embedder.name} with {stored['dimensions']} dimensions",
-            ours=f"{embedder.name} with {embedder.dimensions}",
-        )
-
-
 class EmbeddingQueue(CampaignQueries):
     """See the module. Each step has a deadline of 30 s."""
 
@@ -340,9 +323,15 @@ class EmbeddingQueue(CampaignQueries):
         """Check the model inside the writing transaction.
 
         Raises:
-            OtherModel: The table is for another model.
+            OtherModel: The table is for another model, or for other dimensions of one name.
         """
-        _check_model(await connection.fetchrow(self._sql["may_write"]), self._embedder)
+        ours, stored = self._embedder, await connection.fetchrow(self._sql["may_write"])
+        if stored is None or stored["model"] != ours.name:
+            raise OtherModel(stored=None if stored is None else stored["model"], ours=ours.name)
+        if stored["dimensions"] != ours.dimensions:
+            raise OtherModel(
+                stored=f"{ours.name} with {stored['dimensions']} dimensions", ours=f"{ours.name} with {ours.dimensions}"
+            )
 
     def _chunks(
         self, campaign: CampaignId, dues: Sequence[QueuedUtterance], names: Gazetteer
