@@ -24,8 +24,8 @@ from glyphoxa.app.campaign_editor import CampaignEditor
 from glyphoxa.app.desk import Desk, desk_of
 from glyphoxa.app.engines import read_playable
 from glyphoxa.app.recaps import SessionRecaps, recap_of
-from glyphoxa.app.source_reader import SourceReader
 from glyphoxa.app.scope import Scope
+from glyphoxa.app.source_reader import SourceReader
 from glyphoxa.config.campaign_edit import stamp_of
 from glyphoxa.config.located_yaml import InvalidFile, text_of
 from glyphoxa.dm.campaign_diff import CampaignChanges

@@ -16,9 +16,9 @@ from loguru import logger
 from glyphoxa.actors.deadline import ClosingStack
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.app.campaign_editor import MOST_CHARACTERS
-from glyphoxa.app.source_reader import SourceReader
 from glyphoxa.app.desk import Desk, desk_of
 from glyphoxa.app.scope import Scope
+from glyphoxa.app.source_reader import SourceReader
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.campaign import Campaign, Scene
 from glyphoxa.domain.errors import InvalidInput, Unavailable
