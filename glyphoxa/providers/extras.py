@@ -42,6 +42,7 @@ MODULES: Final[Mapping[str, tuple[str, ...]]] = {
         "tokenizers",
         "xllamacpp",
     ),
+    "deepgram": ("deepgram",),
     "google": ("google",),
     "mcp": ("anyio", "httpx2", "mcp", "mcp_types"),
     "observe": ("opentelemetry", "prometheus_client"),

@@ -1,5 +1,7 @@
 """Deepgram's two recognisers, Nova and Flux, for an ear.
 
+The SDK defines the messages. The connection is a `ProviderSocket`, which can be cut and knows why a server refuses it.
+
 Rules:
 
 - Frames never wait for the network. Messages wait in the queue of the connection.
@@ -18,13 +20,16 @@ Rules:
 from __future__ import annotations
 
 import asyncio
-import json
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlencode
 
+from deepgram.environment import DeepgramClientEnvironment
+from deepgram.listen.v1.types import ListenV1Configure, ListenV1Finalize, ListenV1KeepAlive, ListenV1Results
+from deepgram.listen.v2.types import ListenV2Configure, ListenV2ForceEndTurn, ListenV2TurnInfo
 from loguru import logger
 from pipecat.frames.frames import (
     Frame,
@@ -37,6 +42,7 @@ from pipecat.frames.frames import (
 )
 from pipecat.processors.frame_processor import FrameDirection, FrameProcessor
 from pipecat.utils.time import time_now_iso8601
+from pydantic import BaseModel, ValidationError
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from glyphoxa.actors.deadline import end_tasks
@@ -70,6 +76,8 @@ _LONGEST_REST_S = 5.0
 _NOTICEABLE_S = 0.5
 """With less sound left to transcribe, Nova may not answer a pause."""
 
+M = TypeVar("M", ListenV1Results, ListenV2TurnInfo)
+
 
 # What the services say.
 
@@ -88,60 +96,61 @@ class DeepgramTranscript:
     sequence: int | None = field(default=None, compare=False)
     """Number of the message."""
 
-    @property
-    def first_s(self) -> float:
-        """Start of the first word, or of the sound."""
-        first_ms = next((word.from_ms for word in self.words if word.from_ms is not None), None)
-        return self.from_s if first_ms is None else first_ms / 1_000
-
     def heard_words(self) -> tuple[tuple[HeardWord, ...], int | None]:
         """Return the words timed from the first one, and the time of that one in the connection's sound."""
         words = placed(self.text, self.words)
         first_ms = next((word.from_ms for word in words if word.from_ms is not None), None)
-        if first_ms is None:
-            return words, None
-        return tuple(word.moved(places=0, ms=-first_ms) for word in words), first_ms
+        return tuple(word.moved(places=0, ms=-(first_ms or 0)) for word in words), first_ms
 
 
-def nova_said(results: Mapping[str, Any]) -> DeepgramTranscript:
+def nova_said(message: Mapping[str, Any]) -> DeepgramTranscript:
     """Read Nova's message `Results`. Missing parts are taken as empty."""
-    alternatives = (results.get("channel") or {}).get("alternatives") or [{}]
-    start_s = float(results.get("start") or 0)
+    results = _lenient(ListenV1Results, message)
+    alternatives = results.channel and results.channel.alternatives
+    start_s = float(results.start or 0)
     return DeepgramTranscript(
-        str(alternatives[0].get("transcript") or ""),
-        _words(alternatives[0]),
+        str(alternatives[0].transcript or "") if alternatives else "",
+        _words(alternatives[0].words) if alternatives else (),
         start_s,
-        start_s + float(results.get("duration") or 0),
-        bool(results.get("is_final")),
-        bool(results.get("from_finalize")),
+        start_s + float(results.duration or 0),
+        bool(results.is_final),
+        bool(results.from_finalize),
     )
 
 
-def flux_said(turn_info: Mapping[str, Any]) -> DeepgramTranscript:
+def flux_said(message: Mapping[str, Any]) -> DeepgramTranscript:
     """Read Flux's message `TurnInfo`. Since 2026 its words have times; older servers send none."""
-    ends = turn_info.get("event") == "EndOfTurn"
-    sequence = turn_info.get("sequence_id")
+    turn_info = _lenient(ListenV2TurnInfo, message)
+    ends = turn_info.event == "EndOfTurn"
     return DeepgramTranscript(
-        str(turn_info.get("transcript") or ""),
-        _words(turn_info),
-        float(turn_info.get("audio_window_start") or 0),
-        float(turn_info.get("audio_window_end") or 0),
+        str(turn_info.transcript or ""),
+        _words(turn_info.words),
+        float(turn_info.audio_window_start or 0),
+        float(turn_info.audio_window_end or 0),
         ends,
         ends,
-        None if sequence is None else int(sequence),
+        None if turn_info.sequence_id is None else int(turn_info.sequence_id),
     )
 
 
-def _words(told: Mapping[str, Any]) -> tuple[SpokenWord, ...]:
+def _lenient(kind: type[M], message: Mapping[str, Any]) -> M:
+    """Read a message of a server that may leave out parts, which are then None."""
+    try:
+        return kind.model_validate(message)
+    except ValidationError:
+        return kind.model_construct(**message)  # several times slower
+
+
+def _words(words: Iterable[Any] | None) -> tuple[SpokenWord, ...]:
     return tuple(
         # Without punctuation unless it was requested.
         SpokenWord(
-            str(word.get("punctuated_word") or word.get("word") or ""),
-            word.get("confidence"),
-            _ms(word.get("start")),
-            _ms(word.get("end")),
+            str(getattr(word, "punctuated_word", None) or word.word or ""),
+            word.confidence,
+            _ms(word.start),
+            _ms(word.end),
         )
-        for word in told.get("words") or ()
+        for word in words or ()
     )
 
 
@@ -157,7 +166,6 @@ class KeytermLimit:
 
     def __init__(self) -> None:
         self._most: int | None = None
-        self._n_refusals = 0
 
     def fit(self, keyterms: Sequence[str]) -> list[str]:
         """Return the key terms that may be sent."""
@@ -167,8 +175,7 @@ class KeytermLimit:
         """Note a refusal. Returns whether fewer terms may help."""
         if not keyterms:
             return False
-        self._n_refusals += 1
-        self._most = len(keyterms) // 2 if self._n_refusals == 1 else 0
+        self._most = len(keyterms) // 2 if self._most is None else 0
         logger.warning("the recogniser refused {} names; from now on it gets {} of them", len(keyterms), self._most)
         return True
 
@@ -212,18 +219,15 @@ class DeepgramLine:
         """When it was told of the newest pause; None once the answer came or is not expected any more."""
         self.n_asked = 0
         """Answers requested that have not come."""
-        self.is_left = False
-        """This side ended it."""
         self.fault = ""
         self._seen: deque[DeepgramTranscript] = deque(maxlen=16)
         self._final_s = 0.0
 
-    def put(self, kind: str, **fields: Any) -> None:
-        """Queue a message."""
-        self._waiting.put_nowait(json.dumps({"type": kind, **fields}))
-
-    def put_sound(self, audio: bytes) -> None:
-        self._waiting.put_nowait(audio)
+    def put(self, message: BaseModel | bytes) -> None:
+        """Queue a message or sound."""
+        self._waiting.put_nowait(
+            message.model_dump_json(exclude_none=True) if isinstance(message, BaseModel) else message
+        )
 
     async def send_all(self) -> None:
         """Send queued messages until the connection ends."""
@@ -265,7 +269,7 @@ class DeepgramStt(FrameProcessor):
         version: Version in the service's address.
         query: Parameters of this service.
         keyterms: Must already fit the provider's limits (`glyphoxa.names.keyterms`). A `KeytermsFrame` updates them.
-        takes_names: The service accepts new key terms on the open connection.
+        configure: The message for new key terms on the open connection; None if the service accepts none.
     """
 
     def __init__(
@@ -275,10 +279,10 @@ class DeepgramStt(FrameProcessor):
         query: Mapping[str, str],
         *,
         keyterms: Sequence[str],
-        takes_names: bool,
+        configure: type[ListenV1Configure | ListenV2Configure] | None,
     ) -> None:
         super().__init__()
-        address = socket_url(connection.base_url or "wss://api.deepgram.com")
+        address = socket_url(connection.base_url or DeepgramClientEnvironment.PRODUCTION.production)
         self._url = address if address.endswith("/listen") else f"{address}/{version}/listen"
         self._headers = {"Authorization": f"Token {connection.key}"}
         self._query = {
@@ -289,7 +293,7 @@ class DeepgramStt(FrameProcessor):
             **query,
         }
         self._names = tuple(keyterms)
-        self._takes_names = takes_names
+        self._configure = configure
         self._limit = KeytermLimit()
         self._sound = SoundBuffer(bytes_per_s=_BYTES_PER_S, longest_s=_LONGEST_REPEATED_S)
         self._line: DeepgramLine | None = None
@@ -355,7 +359,7 @@ class DeepgramStt(FrameProcessor):
         if not self._is_speaking and not self._n_pauses:
             self._sound.keep_last(int(_ONSET_S * _BYTES_PER_S))
         if self._line is not None:
-            self._line.put_sound(audio)
+            self._line.put(audio)
 
     def _begin(self) -> None:
         self._is_speaking = True
@@ -387,13 +391,14 @@ class DeepgramStt(FrameProcessor):
                 line.fault = reason_in(came) or "the server reports an error"
 
     async def _say(self, said: DeepgramTranscript, line: DeepgramLine) -> None:
-        begin, first, end = (int(s * _BYTES_PER_S) for s in (said.from_s, said.first_s, said.to_s))
+        words, sound_ms = said.heard_words()
+        first_s = said.from_s if sound_ms is None else sound_ms / 1_000
+        begin, first, end = (int(s * _BYTES_PER_S) for s in (said.from_s, first_s, said.to_s))
         # The segment is marked, so that a late transcript is not taken for another turn's.
         segment = self._sound.segment_at(begin, first, end)
         if said.is_final:
             self._sound.confirmed(end)
         if said.text or said.closes:
-            words, sound_ms = said.heard_words()
             now = time_now_iso8601()
             frame = (
                 TranscriptionFrame(said.text, "", now, finalized=said.closes)
@@ -418,11 +423,11 @@ class DeepgramStt(FrameProcessor):
         line, names = self._line, self._limit.fit(self._names)
         if line is None or line.asked_names is not None or list(line.names) == names:
             return
-        if self._takes_names:
+        if self._configure is not None:
             line.asked_names = names, self._now_s()
-            line.put("Configure", keyterms=names)
+            line.put(self._configure(keyterms=names))
         elif not self._is_speaking and not self._n_pauses:  # otherwise once the pause is answered
-            self._line, line.is_left = None, True
+            self._line = None
             line.cut("")
 
     def _names_taken(self, line: DeepgramLine) -> None:
@@ -436,7 +441,7 @@ class DeepgramStt(FrameProcessor):
         (names, _), line.asked_names = line.asked_names, None
         if "limit" not in why.lower() or not self._limit.refused(names):
             logger.warning("key terms were not accepted on the open connection ({}): reconnecting for them", why)
-            self._takes_names = False
+            self._configure = None
         self._tell_names()
 
     # Connections.
@@ -454,18 +459,15 @@ class DeepgramStt(FrameProcessor):
                 is_bad_request = isinstance(error, InvalidStatus) and error.response.status_code == 400
                 if is_bad_request and self._limit.refused(self._limit.fit(self._names)):
                     continue
-                was_left = False
-                await self._report(fault_of(error))
+                was_left, why = False, fault_of(error)
+                if why != self._reported:
+                    self._reported = why
+                    await self.push_error(f"Deepgram {why}")
             self._first_attempt.set()
             lasted = self._now_s() - began_s > _STABLE_AFTER_S
             n_failures = 0 if was_left or lasted else n_failures + 1
             if n_failures > 1:
                 await asyncio.sleep(min(_LONGEST_REST_S, 0.125 * 2**n_failures))
-
-    async def _report(self, why: str) -> None:
-        if why != self._reported:
-            self._reported = why
-            await self.push_error(f"Deepgram {why}")
 
     async def _connect_once(self) -> bool:
         """Use one connection until it ends. Returns whether this side ended it."""
@@ -479,24 +481,19 @@ class DeepgramStt(FrameProcessor):
             self._open(line)
             self._first_attempt.set()
             while True:
-                try:
-                    came = await socket.receive(within_s=_LOOK_EVERY_S)
-                except TimeoutError:
-                    pass
-                else:
-                    await self._take(came, line)
+                with suppress(TimeoutError):
+                    await self._take(await socket.receive(within_s=_LOOK_EVERY_S), line)
                 self._look_after(line)
         except ConnectionClosed:
             pass  # reported below
         finally:
-            if self._line is line:
-                self._line = None
+            was_left, self._line = self._line is not line, None
             await end_tasks(sending)
             socket.cut()
-        if line.is_left:
+        if was_left:
             return True
         if line.asked_names is not None:
-            self._takes_names = False  # an endpoint that does not know the message may hang up
+            self._configure = None  # an endpoint that does not know the message may hang up
         why = line.fault or socket.ending
         if why != self._reported or self._now_s() - line.opened_s > _STABLE_AFTER_S:
             self._reported = why
@@ -507,7 +504,7 @@ class DeepgramStt(FrameProcessor):
         """Send a new connection the sound without a transcript."""
         missed, step = self._sound.reopened(), _BYTES_PER_S // 10
         for at in range(0, len(missed), step):
-            line.put_sound(missed[at : at + step])
+            line.put(missed[at : at + step])
         self._line = line
         self._tell_names()  # they may have changed meanwhile
         # The answer to the newest pause includes the words before earlier ones.
@@ -553,19 +550,20 @@ class NovaStt(DeepgramStt):
             "punctuate": "true",
         }
         # New names are taken since October 2026, not on regional endpoints.
-        super().__init__(connection, "v1", query, keyterms=keyterms, takes_names=connection.model.startswith("nova-3"))
+        configure = ListenV1Configure if connection.model.startswith("nova-3") else None
+        super().__init__(connection, "v1", query, keyterms=keyterms, configure=configure)
 
     def _note_pause(self, line: DeepgramLine) -> None:
         line.asked_s = self._now_s()
         line.n_asked += 1
-        line.put("Finalize")
+        line.put(ListenV1Finalize(type="Finalize"))
 
     def _read(self, said: DeepgramTranscript, line: DeepgramLine) -> DeepgramTranscript | None:
         return said if line.n_asked else replace(said, closes=False)
 
     def _keep_alive(self, line: DeepgramLine, *, idle_s: float) -> None:
         if idle_s >= _KEPT_ALIVE_EVERY_S:
-            line.put("KeepAlive")
+            line.put(ListenV1KeepAlive(type="KeepAlive"))
 
 
 class FluxStt(DeepgramStt):
@@ -581,7 +579,7 @@ class FluxStt(DeepgramStt):
     def __init__(self, connection: Connection, *, keyterms: Sequence[str] = (), language: str = "en") -> None:
         # The language is the model's own. The timeout matters only if a pause is never reported.
         query = {"eot_threshold": "1.0", "eot_timeout_ms": "30000"}
-        super().__init__(connection, "v2", query, keyterms=keyterms, takes_names=True)
+        super().__init__(connection, "v2", query, keyterms=keyterms, configure=ListenV2Configure)
         self._turn_is_open = False
         self._is_forced = False
         self._sequence = -1
@@ -601,7 +599,7 @@ class FluxStt(DeepgramStt):
         if self._turn_is_open and not self._is_forced:
             self._is_forced = True
             line.n_asked = 1
-            line.put("ForceEndTurn")
+            line.put(ListenV2ForceEndTurn())
 
     def _read(self, said: DeepgramTranscript, line: DeepgramLine) -> DeepgramTranscript | None:
         sequence = self._sequence + 1 if said.sequence is None else said.sequence
