@@ -92,6 +92,14 @@ async def test_openai_reply_is_whole_despite(replies: tuple[SpokenReply, ...]) -
         assert (await play.answer(turn="t2")).heard == "Aye."
 
 
+async def test_sound_of_a_lost_connection_without_its_words_is_not_heard() -> None:
+    lost = SpokenReply(WHOLE, extras={"first": [sound("Hm. Hm. Hm."), Close(1001, "going away")]})
+    server = brisk(RealtimeServer, [SpokenReply(WHOLE), lost, SpokenReply(WHOLE)])
+    async with server, play_with(server, stalled_after_ms=STALLED_AFTER_MS) as play:
+        usual, again = await play.answer(), await play.answer(turn="t2")
+        assert (again.heard, again.audio_ms) == (WHOLE, usual.audio_ms)
+
+
 GEMINI_TURN_END = {"serverContent": {"turnComplete": True}}
 GEMINI_REPLIES_WHOLE: dict[str, tuple[SpokenReply, ...]] = {
     "unknown messages": (SpokenReply(WHOLE, extras={"first": [{"moodUpdate": {"mood": 1}}], "amid": [{}]}),),

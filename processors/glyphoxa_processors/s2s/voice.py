@@ -196,14 +196,15 @@ class SpeechToSpeechVoice(FrameProcessor):
 
     async def _answer(self, begun: ReplyBeginsFrame, messages: list[Message]) -> None:
         turn = begun.turn
-        pieces = Pieces(turn, self._rules.new_splitter(), self._rules.new_check(begun.asked), listen=self._reject)
+        pieces = self._new_pieces(begun)
         try:
             try:
                 await self._reply(begun, messages, pieces)
             except SessionLost:
-                # Servers close idle connections. Nothing is lost, so ask again.
+                # Servers close idle connections. Nothing is lost, so ask again, without sound whose words are unknown.
                 if pieces.has_words:
                     raise
+                pieces = self._new_pieces(begun)
                 await self._reply(begun, messages, pieces)
         except SessionFailed as error:
             self._speaker.fail(turn, f"speech-to-speech: {error}")
@@ -211,6 +212,10 @@ class SpeechToSpeechVoice(FrameProcessor):
             if not pieces.has_words:
                 self._speaker.fail(turn, "speech-to-speech: the model returned no words")
         await self._push(turn, pieces.end(), pieces)
+
+    def _new_pieces(self, begun: ReplyBeginsFrame) -> Pieces:
+        check = self._rules.new_check(begun.asked)
+        return Pieces(begun.turn, self._rules.new_splitter(), check, listen=self._reject)
 
     def _reject(self, turn: TurnId, unsaid: Unsaid) -> None:
         self._speaker.listener(SentenceRejected(self._speaker.npc, turn, unsaid))
