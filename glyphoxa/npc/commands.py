@@ -79,10 +79,11 @@ class TableControl:
             InvalidInput: The command is impossible.
         """
         before = deepcopy(self.controls)
-        done = command.apply(self, at_ms=at_ms)
-        if self.controls != before:
-            self._changed(self.controls)
-        return done
+        try:
+            return command.apply(self, at_ms=at_ms)
+        finally:  # the controls are in force even if an effect fails, and given again they change nothing
+            if self.controls != before:
+                self._changed(self.controls)
 
     def on_change(self, changed: Callable[[DmControls], None]) -> None:
         """Call this whenever the controls change."""

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from glyphoxa.actors.supervisor import MailboxFull
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.events import PauseChanged, SessionEnds, Whispered
 from glyphoxa.domain.heard import PartialHeard, SpeechStarted, TurnEnded
@@ -64,6 +65,17 @@ async def answered(table: TableOfTwins, text: str, npc: NpcId = SMITH) -> None:
 
 def kept(table: TableOfTwins) -> list[tuple[str, str]]:
     return [(u.speaker_name, u.text) for u in table.spool.utterances.values()]
+
+
+async def test_a_command_in_force_is_stored_even_if_its_effects_fail(table: TableOfTwins) -> None:
+    stored: list[set[NpcId]] = []
+    table.room.control.on_change(lambda controls: stored.append({*controls.muted}))
+    await table.says(TAMSIN, "Grimjaw, how is my blade?")
+    with pytest.raises(MailboxFull):
+        for _ in range(10_000):
+            table.npcs[SMITH].cover((), ())
+        table.room.control.obey(Mute(SMITH), at_ms=table.now_ms)
+    assert stored == [{SMITH}] == [table.room.control.controls.muted]
 
 
 async def test_a_muted_npc_opens_no_turn_and_the_record_says_muted(table: TableOfTwins) -> None:
