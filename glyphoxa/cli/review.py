@@ -177,15 +177,19 @@ _ON_FACT.action(
     _people("--to", required=True),
     argument("--by", required=True, metavar="WHO", help="a player, an NPC, or dm"),
 )(FactDesk.tell)
-_ON_FACT.action(
+
+
+@FACTS.action(
     "state a new fact",
     argument("subject", metavar="SUBJECT", help="an entity's name, alias or id"),
     argument("predicate", metavar="PREDICATE", help="such as LOCATED_AT or occupation"),
     *_CLAIM,
     _people("--known-by"),
-    argument("--hidden", dest="is_hidden", help="nobody knows it until you reveal it"),
-    name="state",
-)(FactDesk.add)
+    argument("--hidden", help="nobody knows it until you reveal it"),
+)
+async def _state(desk: Desk, options: argparse.Namespace) -> int:
+    claim = desk.facts.claim(options.subject, options.predicate, object=options.object, value=options.value)
+    return show_decision(desk, await desk.facts.add(claim, known_by=options.known_by, is_hidden=options.hidden))
 
 
 @FACTS.action(

@@ -487,7 +487,7 @@ async def test_bug_in_a_command_costs_one_line(discord: DiscordServer, monkeypat
     async def crash(*_: object) -> None:
         raise ZeroDivisionError("of the secret")
 
-    monkeypatch.setattr(type(discord.bot.services.source), "open", crash)
+    monkeypatch.setattr("glyphoxa.plugins.discord.commands.desk_of", crash)
     told = await discord.told(discord.dm, "review")
     assert told == "That failed because of a bug in Glyphoxa; its log says more."
     monkeypatch.undo()

@@ -11,7 +11,7 @@ from numpy import float32
 from numpy.typing import NDArray
 
 from glyphoxa.adapters.postgres.store import Store, open_store
-from glyphoxa.domain.errors import InvalidInput
+from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId
 from glyphoxa.domain.knowledge import DM, Claim, Viewer, secret_of
 from glyphoxa.language.prompt_quotes import recalled_line
@@ -39,8 +39,8 @@ SAID = (
 )
 
 
-async def embed(_texts: list[str]) -> None:
-    return None
+async def embed(_texts: list[str]) -> NDArray[float32]:
+    raise Unavailable("the model is away")
 
 
 def towards(*weights: float) -> NDArray[float32]:

@@ -257,7 +257,7 @@ async def test_a_question_does_not_wait_for_a_slow_provider_and_has_its_vector_t
     name: str,
 ) -> None:
     async with provider(name, Vectors(by_topic, delay_ms=50)) as (embedder, vectors):
-        questions = QuestionVectors(embedder, longest_ms=DEADLINE_MS)
+        questions = QuestionVectors(embedder)
         found = await questions.embed_in_time("Who is her kin?", deadline_ms=0)
         assert isinstance(found, LeftOut)
         assert "late" in found.text

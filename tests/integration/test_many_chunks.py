@@ -197,7 +197,7 @@ SELECT coalesce((SELECT inhparent FROM pg_inherits WHERE inhrelid = $1::regclass
 
 async def test_what_is_due_is_found_without_looking_through_all_talk(store: Store) -> None:
     async with store.database.use(BIG) as connection:
-        await connection.execute(QUEUE["want"], BIG, [f"u{n}" for n in range(3_000)], False)
+        await connection.execute(QUEUE["want"], BIG, [f"u{n}" for n in range(3_000)])
     used = await indexes(store, QUEUE["due"], BIG, -1, 3, 16, MODEL)
     assert "idx_chunks_utterance_id" in used
     assert used & {"idx_talk_to_embed_place", "talk_to_embed_pkey"}
@@ -212,4 +212,4 @@ async def test_what_changed_in_the_talk_is_read_by_its_marks_and_its_vectors_by_
     page = await PostgresTalkFeed(store.database).changes(BIG, since=0, limit=0)
     assert page.head.generation is not None
     found = await indexes(store, FEED["embeddings"], BIG, utterances, MODEL, page.head.generation.number)
-    assert found == {"idx_chunks_utterance_id"}
+    assert found == {"idx_chunks_utterance_id", "schema_settings_pkey"}

@@ -213,7 +213,7 @@ class DeskFrame:
         campaign = self.table.campaign
         text = template.render(
             page=name,
-            tabs=tuple(self._tabs),
+            more_tabs=tuple(self._tabs),
             campaign=campaign.name,
             language=campaign.language,
             session=self.table.session,
