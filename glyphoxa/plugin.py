@@ -6,8 +6,9 @@ as `module:name`, and a module is imported when it is used. docs/building.md has
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
@@ -53,6 +54,9 @@ class Plugin:
         tools: Functions that open tools for NPCs when a table opens: see `glyphoxa.app.table.OpenTools`.
         providers: Sequences of `glyphoxa.providers.rows.Provider`.
         recall: Functions that open deep recall: see `glyphoxa.app.background.OpenDeepRecall`. The first is used.
+
+    Raises:
+        TypeError: A part has another type.
     """
 
     settings: Mapping[str, str] = field(default_factory=dict)
@@ -65,6 +69,19 @@ class Plugin:
     tools: Sequence[str] = ()
     providers: Sequence[str] = ()
     recall: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        for part in fields(self):
+            value: object = getattr(self, part.name)
+            of = Command if part.name == "commands" else str
+            what = "Command" if of is Command else "'module:name'"
+            if isinstance(part.default, tuple):
+                if not isinstance(value, list | tuple) or not all(isinstance(one, of) for one in value):
+                    raise TypeError(f"{part.name} must be a list of {what}")
+            elif not isinstance(value, Mapping) or not all(
+                isinstance(name, str) and isinstance(one, of) for name, one in value.items()
+            ):
+                raise TypeError(f"{part.name} must be a dict of names, each with a {what}")
 
 
 class BrokenPlugin(GlyphoxaError):
@@ -88,16 +105,26 @@ class Installed:
         Raises:
             BrokenPlugin: It cannot be imported, or is of another kind.
         """
-        try:
+        with self.named_in_errors(reference):
             found = resolve_name(reference)
             if not isinstance(found, kind):
                 raise TypeError(f"it is no {kind.__module__}.{kind.__name__}")
-        except BrokenPlugin:
+        return found
+
+    @contextmanager
+    def named_in_errors(self, reference: str) -> Iterator[None]:
+        """Name the plug-in in the error that what it refers to raises.
+
+        Raises:
+            BrokenPlugin: It raised something that is no error for a user.
+        """
+        try:
+            yield
+        except GlyphoxaError:
             raise
         except Exception as error:  # whatever the code of a plug-in raises
             why = shown(f"{type(error).__name__}: {error}")
             raise BrokenPlugin(f"{self} cannot be used: {reference}: {why}; repair or uninstall it") from error
-        return found
 
 
 @cache

@@ -328,13 +328,18 @@ def settings_type() -> type[Settings]:
     """Return the class of all settings, with the sections of plug-ins.
 
     Raises:
-        BrokenPlugin: A section cannot be loaded, or two have the same name.
+        BrokenPlugin: A section cannot be loaded, has no defaults, or has a name that is taken.
     """
     sections: dict[str, Any] = {}
-    for name, (plugin, reference) in claims("settings", dict.fromkeys(Settings.model_fields, "")).items():
+    for name, (plugin, reference) in claims(
+        "settings", dict.fromkeys((*dir(Settings), *Settings.model_fields), "")
+    ).items():
         if plugin is not None:
-            kind = plugin.load(reference, kind=type(Section))
-            sections[name] = (kind, kind())
+            kind = plugin.load(reference, kind=type)
+            with plugin.named_in_errors(reference):
+                if not issubclass(kind, Section):
+                    raise TypeError(f"it is no subclass of {Section.__module__}.Section")
+                sections[name] = (kind, kind())
     return create_model("Settings", __base__=Settings, __doc__=Settings.__doc__, **sections)
 
 

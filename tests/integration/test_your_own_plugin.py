@@ -95,6 +95,8 @@ def a_distribution(site: Path, name: str, declaration: str) -> None:
         ("import nowhere_at_all", "gong:PLUGIN: ModuleNotFoundError: No module named 'nowhere_at_all'"),
         ("PLUGIN = 1", "gong:PLUGIN: TypeError: it is no glyphoxa.plugin.Plugin"),
         ("PLUGIN = Plugin(colour='red')", "gong:PLUGIN: TypeError: "),
+        ("PLUGIN = Plugin(observers='gong:o')", "gong:PLUGIN: TypeError: observers must be a list of 'module:name'"),
+        ("PLUGIN = Plugin(commands={'gong': 'gong:V'})", "gong:PLUGIN: TypeError: commands must be a dict of names"),
     ],
 )
 def test_broken_declaration_is_one_line_with_its_package(tmp_path: Path, declaration: str, why: str) -> None:
@@ -112,6 +114,26 @@ def test_verb_that_cannot_be_imported_is_named_in_one_line(tmp_path: Path, verb:
     a_distribution(tmp_path, "gong", f"PLUGIN = Plugin(commands={{'gong': {command}}})")
     done = glyphoxa(tmp_path, "gong")
     assert done.stderr.startswith(f"glyphoxa: plug-in 'gong' of gong 2.0 cannot be used: {verb}: ")
+    assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("section", "why"),
+    [
+        ("class S: ...", "TypeError: it is no subclass of glyphoxa.config.sections.Section"),
+        ("from pydantic import BaseModel as S", "TypeError: it is no subclass of glyphoxa.config.sections.Section"),
+        (
+            "from glyphoxa.config.sections import Section\nclass S(Section):\n    a: int",
+            "ValidationError: 1 validation",
+        ),
+    ],
+)
+def test_section_that_cannot_be_used_is_one_line(tmp_path: Path, section: str, why: str) -> None:
+    a_distribution(tmp_path, "gong", "PLUGIN = Plugin(settings={'gong': 'gong_section:S'})")
+    (tmp_path / "gong_section.py").write_text(section)
+    (tmp_path / "glyphoxa.yaml").write_text("campaign: c.yaml\n")
+    done = glyphoxa(tmp_path, "config", "check", tmp_path / "glyphoxa.yaml")
+    assert done.stderr.startswith(f"glyphoxa: plug-in 'gong' of gong 2.0 cannot be used: gong_section:S: {why}")
     assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)
 
 
@@ -137,6 +159,14 @@ def test_plugin_cannot_take_a_name_of_glyphoxas_own(tmp_path: Path) -> None:
     done = glyphoxa(tmp_path, "--help")
     assert done.stderr == (
         "glyphoxa: Glyphoxa and plug-in 'gong' of gong 2.0 both have 'serve' in their commands: uninstall one of them\n"
+    )
+
+
+def test_section_cannot_have_the_name_of_an_attribute_of_the_settings(tmp_path: Path) -> None:
+    a_distribution(tmp_path, "gong", "PLUGIN = Plugin(settings={'chain': 'gong:Chain'})")
+    (tmp_path / "glyphoxa.yaml").write_text("campaign: c.yaml\n")
+    assert glyphoxa(tmp_path, "config", "check", tmp_path / "glyphoxa.yaml").stderr == (
+        "glyphoxa: Glyphoxa and plug-in 'gong' of gong 2.0 both have 'chain' in their settings: uninstall one of them\n"
     )
 
 
