@@ -141,13 +141,18 @@ def plugins() -> tuple[Installed, ...]:
     return tuple(replace(one, plugin=one.load(one.point.value, kind=Plugin)) for one in found)
 
 
+def references(kind: str) -> list[tuple[Installed, str]]:
+    """Return what plug-ins refer to in one of the sequences of `Plugin`, each with its plug-in."""
+    return [(one, reference) for one in plugins() for reference in getattr(one.plugin, kind)]
+
+
 def parts(kind: str) -> list[Any]:
     """Return all that plug-ins refer to in one of the sequences of `Plugin`, imported.
 
     Raises:
         BrokenPlugin: Some of it cannot be imported.
     """
-    return [one.load(reference) for one in plugins() for reference in getattr(one.plugin, kind)]
+    return [one.load(reference) for one, reference in references(kind)]
 
 
 def claims(kind: str, own: Mapping[str, T]) -> dict[str, tuple[Installed | None, T]]:

@@ -59,7 +59,7 @@ from glyphoxa.npc.table_state import TableState
 from glyphoxa.npc.tool_spec import CallableTool
 from glyphoxa.npc.toolbox import Toolbox
 from glyphoxa.observability.timing import Observer, ServiceTime, measure_lag
-from glyphoxa.plugin import parts
+from glyphoxa.plugin import BrokenPlugin, references
 from glyphoxa.prompt.conversation import Conversation, RollingSummary
 from glyphoxa.prompt.gather import HotContexts
 from glyphoxa.prompt.identity import beginning_of
@@ -88,9 +88,14 @@ OpenTools = Callable[[Settings, Campaign, ClosingStack], Awaitable[OutsideTools]
 
 
 async def open_outside_tools(settings: Settings, campaign: Campaign, stack: ClosingStack) -> OutsideTools:
-    opening: list[OpenTools] = parts("tools")
-    opened = [await open_tools(settings, campaign, stack) for open_tools in opening]
-    return {npc.id: [tool for tools in opened for tool in tools.get(npc.id, ())] for npc in campaign.npcs}
+    found: dict[NpcId, list[CallableTool]] = {npc.id: [] for npc in campaign.npcs}
+    for plugin, reference in references("tools"):
+        open_tools: OpenTools = plugin.load(reference)
+        with plugin.named_in_errors(reference):
+            opened = await open_tools(settings, campaign, stack)
+            for npc, tools in found.items():
+                tools.extend(opened.get(npc, ()))
+    return found
 
 
 # Observers of plug-ins.
@@ -101,11 +106,19 @@ OpenObserver = Callable[[Settings], Observer | None]
 
 
 def open_observers(settings: Settings, stack: ClosingStack) -> Sequence[Observer]:
-    """Open what follows the table. `stack` closes it."""
-    opening: list[OpenObserver] = parts("observers")
-    observers = []
-    for open_observer in opening:
-        if (observer := open_observer(settings)) is not None:
+    """Open what follows the table. `stack` closes it. The table opens without one that is broken."""
+    observers: list[Observer] = []
+    for plugin, reference in references("observers"):
+        open_observer: OpenObserver = plugin.load(reference)
+        try:
+            with plugin.named_in_errors(reference):
+                observer = open_observer(settings)
+                if not isinstance(observer, Observer | None):
+                    raise TypeError(f"it opened no {Observer.__module__}.Observer")
+        except BrokenPlugin as broken:
+            logger.opt(exception=broken.__cause__).error(str(broken))
+            continue
+        if observer is not None:
             stack.push_step(type(observer).__name__, STEP_MS, observer.close)
             observers.append(observer)
     return observers

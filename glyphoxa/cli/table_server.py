@@ -99,12 +99,12 @@ class TableServer:
                 stopping = asyncio.Event()
                 ending.act = stopping.set
                 table.subscribe(lambda event: stopping.set() if isinstance(event, SessionEnds) else None)
-                serving = asyncio.create_task(server.listen(self.listener))
-                self.listener.listen()  # a browser that is faster than the server waits, and is not refused
                 for line in invitations:
                     say(line)
                 async with ClosingStack() as stack:
                     add_pages(ServedTable(page, frame, self.settings, opened.store, opened.observers, stack))
+                    serving = asyncio.create_task(server.listen(self.listener))
+                    self.listener.listen()  # a browser that is faster than the server waits, and is not refused
                     say(f"the game master's desk is at {self.address.here}desk")
                     say(f"{table.campaign.name} is open at {self.address.here}   (Ctrl-C closes the table)")
                     stopped = asyncio.create_task(stopping.wait())

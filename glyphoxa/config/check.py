@@ -18,7 +18,8 @@ from glyphoxa.config.recipients import is_asked
 from glyphoxa.config.sections import missing_files
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.dsn import Dsn
-from glyphoxa.plugin import parts
+from glyphoxa.domain.errors import GlyphoxaError
+from glyphoxa.plugin import references
 from glyphoxa.providers.building import (
     CHRONICLE,
     CURATOR,
@@ -67,9 +68,15 @@ def check(
     found += [_recall(settings), Finding("ok", "cost", evening_cost(settings, price_list()))]
     found += [Finding("warning", "memory", text) for text in without_effect(settings)]
     found += [Finding("error", "engines", missing) for missing in missing_files(settings.engines)]
-    looks: list[PluginCheck] = parts("checks")
-    for look in looks:
-        found += look(settings, environ, has_module)
+    for plugin, reference in references("checks"):
+        try:
+            look: PluginCheck = plugin.load(reference)
+            found += look(settings, environ, has_module)
+        except GlyphoxaError as error:
+            found.append(Finding("error", "plug-in", str(error)))
+        except Exception as error:  # one check that breaks must not keep the others from being told
+            # Not its message: that may hold what nobody shall read.
+            found.append(Finding("error", "plug-in", f"{plugin}: {reference} raised {type(error).__name__}"))
     return found
 
 

@@ -64,6 +64,36 @@ def test_observer_of_a_plugin_follows_an_open_table(
     assert (code, "ding" in errors.splitlines()) == (0, True)
 
 
+def test_table_opens_without_an_observer_that_raises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    a_distribution(tmp_path, "gong", "PLUGIN = Plugin(observers=['gong:o'])\ndef o(_): raise RuntimeError('cracked')")
+    with a_table("", settings_file(tmp_path)) as process:
+        said_at(process, "Grimjaw, are you there?")
+        process.send_signal(signal.SIGTERM)
+        code, errors = ended(process)
+    assert (code, "plug-in 'gong' of gong 2.0 cannot be used: gong:o: RuntimeError: cracked" in errors) == (0, True)
+
+
+@pytest.mark.parametrize("part", ["tools", "pages"])
+def test_part_that_raises_when_a_table_opens_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    a_distribution(tmp_path, "gong", f"PLUGIN = Plugin({part}=['gong:o'])\ndef o(*_): raise RuntimeError('cracked')")
+    with a_table("", settings_file(tmp_path)) as process:
+        code, errors = ended(process)
+    why = "gong:o: RuntimeError: cracked; repair or uninstall it"
+    assert (code, errors) == (1, f"glyphoxa: plug-in 'gong' of gong 2.0 cannot be used: {why}\n")
+
+
+def test_check_that_raises_is_one_line_and_hides_no_other(tmp_path: Path) -> None:
+    a_distribution(tmp_path, "gong", "PLUGIN = Plugin(checks=['gong:c'])\ndef c(*_): raise RuntimeError('sk-secret')")
+    done = glyphoxa(tmp_path, "config", "check")
+    told = " ".join(done.stdout.split())
+    assert "error plug-in plug-in 'gong' of gong 2.0: gong:c raised RuntimeError" in told
+    assert (done.returncode, "ok llm" in told, "sk-secret" in told) == (1, True, False)
+
+
 def test_mistake_in_a_section_of_a_plugin_is_reported_at_its_line(site: Path, tmp_path: Path) -> None:
     settings = tmp_path / "glyphoxa.yaml"
     settings.write_text("bell:\n  sond: dong\n")

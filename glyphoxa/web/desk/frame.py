@@ -27,7 +27,7 @@ from glyphoxa.domain.knowledge import DM, Viewer
 from glyphoxa.language.facts import moment
 from glyphoxa.npc.table import Table
 from glyphoxa.observability.timing import Observer
-from glyphoxa.plugin import parts
+from glyphoxa.plugin import references
 from glyphoxa.web.access.links import Entrance, Links
 from glyphoxa.web.access.records import AuditKind
 from glyphoxa.web.access.roles import Action, Forbidden, NotInvited
@@ -250,10 +250,11 @@ AddPages = Callable[[ServedTable], object]
 
 
 def add_pages(served: ServedTable) -> None:
-    """Add the pages of all plug-ins."""
-    adding: list[AddPages] = parts("pages")
-    for add in adding:
-        add(served)
+    """Add the pages of all plug-ins. Raises: BrokenPlugin: Those of one cannot be added."""
+    for plugin, reference in references("pages"):
+        add: AddPages = plugin.load(reference)
+        with plugin.named_in_errors(reference):
+            add(served)
 
 
 async def form_of(request: Request) -> dict[str, str]:
