@@ -260,9 +260,11 @@ class TableBuilder:
         self.build_ear = engines.find_ear(files=settings.engines)
         stack.push_step("the graphs", STEP_MS, self.host.close)
         times = Subscribers[[ServiceTime]]("service times")
+        self._late = Subscribers[[float]]("event loop lag")
         for observer in self.observers:
             self.state.events.subscribe(observer.on)
             times.subscribe(observer.measured)
+            self._late.subscribe(observer.lagged)
         if self.observers:
             self.host.measure(times.tell)
         self.context = table_context(settings, self.state, store)
@@ -285,8 +287,8 @@ class TableBuilder:
             session.supervisor.start("background reading", partial(reader.follow, session))
         if (minutes := self.settings.server.close_after_minutes) is not None:
             session.supervisor.start("idle close", partial(end_when_deserted, session, after_minutes=minutes))
-        for observer in self.observers:
-            session.supervisor.start("event loop lag", partial(measure_lag, observer.lagged))
+        if self.observers:
+            session.supervisor.start("event loop lag", partial(measure_lag, self._late.tell))
         # Freeze long-lived objects. Collecting garbage among them would interrupt the sound for up to a syllable
         # (10,000 names: 70 ms).
         gc.collect()

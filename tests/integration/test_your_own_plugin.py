@@ -74,6 +74,21 @@ def test_table_opens_without_an_observer_that_raises(tmp_path: Path, monkeypatch
     assert (code, "plug-in 'gong' of gong 2.0 cannot be used: gong:o: RuntimeError: cracked" in errors) == (0, True)
 
 
+def test_observers_are_told_the_lag_though_one_raises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    a_distribution(tmp_path, "gong", "PLUGIN = Plugin(observers=['gong_follows:Cracked', 'gong_follows:Whole'])")
+    (tmp_path / "gong_follows.py").write_text(
+        "import os, signal\nfrom glyphoxa.observability.timing import Observer\n"
+        "class Cracked(Observer):\n    def __init__(self, _): ...\n"
+        "    def lagged(self, late_s): raise RuntimeError('cracked')\n"
+        "class Whole(Cracked):\n    n = 0\n    def lagged(self, late_s):\n        self.n += 1\n"
+        "        if self.n == 8: os.kill(os.getpid(), signal.SIGTERM)\n"
+    )
+    with a_table("", settings_file(tmp_path)) as process:
+        code, errors = ended(process)
+    assert (code, "will not be restarted" in errors, "cracked" in errors) == (0, False, True)
+
+
 @pytest.mark.parametrize("part", ["tools", "pages"])
 def test_part_that_raises_when_a_table_opens_is_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str
