@@ -197,7 +197,9 @@ def _not_playable(document: CampaignDocument, settings: Settings) -> Wrong:
         at: YamlPath = ("npcs", n, "engine")
         if not_a_name(npc.engine):
             continue  # reported with the file's own mistakes
-        if npc.engine not in engines:
+        if not engines:
+            yield at, f"{npc.entity!r}: no engine is installed: reinstall glyphoxa"
+        elif npc.engine not in engines:
             text = f"{npc.entity!r}: no engine {npc.engine!r}, {did_you_mean(npc.engine, engines)}"
             yield at, f"{text} (your own: `engines:` in the settings)"
         elif npc.engine == "s2s" and settings.providers.s2s.name == NONE:

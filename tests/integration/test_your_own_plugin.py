@@ -215,6 +215,15 @@ def test_section_cannot_have_the_name_of_an_attribute_of_the_settings(tmp_path: 
     )
 
 
+def test_installation_without_entry_points_says_what_to_do(tmp_path: Path) -> None:
+    info = tmp_path / "glyphoxa-0.1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: glyphoxa\nVersion: 0.1.0\n")
+    done = glyphoxa(tmp_path, "serve", "--campaign", Path(__file__).parents[2] / "demo" / "campaign.yaml")
+    assert "no engine is installed: reinstall glyphoxa" in done.stderr
+    assert (done.returncode, "Traceback" in done.stderr) == (1, False)
+
+
 def test_plugin_cannot_take_an_action_that_is_there(tmp_path: Path) -> None:
     a_distribution(tmp_path, "gong", "PLUGIN = Plugin(actions={'campaign': 'gong_verb:OUT'})")
     (tmp_path / "gong_verb.py").write_text(
