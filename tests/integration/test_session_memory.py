@@ -54,9 +54,9 @@ def summary_in(prompt: Prompt) -> list[Message]:
 async def stored(evening: Evening, view: View, *, covers: str) -> SessionState:
     """A view's state, once it tells this."""
     assert evening.desk is not None
-    states = evening.desk.store.states
+    states = evening.desk.store.states(TOWN, SESSION)
     async with asyncio.timeout(DEADLINE_S):
-        while covers not in (state := await states.state(TOWN, SESSION, view)).text:  # noqa: ASYNC110 - stored in the background
+        while covers not in (state := await states.state(view)).text:  # noqa: ASYNC110 - stored in the background
             await asyncio.sleep(0.05)
     return state
 
