@@ -19,9 +19,7 @@ from glyphoxa.domain.turn import Outcome, Stage, TurnRecord
 from glyphoxa.language.prompt_quotes import recalled_line
 
 TEMPLATE = Path(__file__).with_name("report.html")
-MAX_SOUND_BYTES = 10 * 1024 * 1024
-"""Limit for all sound together, before base64. Above it the sample rate is lowered."""
-EMBEDDED_RATES_HZ = (16_000, 12_000, 8_000)
+EMBEDDED_RATE_HZ = 16_000
 LEAD_MS, TAIL_MS = 400, 500
 
 
@@ -39,7 +37,6 @@ def page(
         sound: The sound of each session, by session number: 24 kHz mono s16le.
         titles: Session titles, by session number.
     """
-    rate_hz = embedded_rate_hz(sum(len(pcm) for pcm in sound.values()))
     parts = [
         f"<h1>{escape(campaign.name)}</h1>",
         '<p class="lead">Two players and two characters that listen and remember.</p>',
@@ -50,18 +47,10 @@ def page(
     for session in sessions:
         parts.append(f"<h2>Session {session.number}: {escape(titles.get(session.number, ''))}</h2>")
         if pcm := sound.get(session.number):
-            parts.append(
-                f'<audio controls preload="auto" id="{_audio_id(session)}" src="{_data_url(pcm, rate_hz)}"></audio>'
-            )
+            parts.append(f'<audio controls preload="auto" id="{_audio_id(session)}" src="{_data_url(pcm)}"></audio>')
         parts.append(timeline(campaign, session))
         parts += [turn_article(campaign, session, turn) for turn in session.turns]
     return TEMPLATE.read_text("utf-8").replace("{title}", escape(campaign.name)).replace("{body}", "\n".join(parts))
-
-
-def embedded_rate_hz(n_bytes: int) -> int:
-    """Return the highest sample rate at which `n_bytes` of 24 kHz sound fit into `MAX_SOUND_BYTES`."""
-    fitting = (rate for rate in EMBEDDED_RATES_HZ if n_bytes * rate // RATE_HZ <= MAX_SOUND_BYTES)
-    return next(fitting, EMBEDDED_RATES_HZ[-1])
 
 
 def timeline(campaign: Campaign, session: SessionPlayed) -> str:
@@ -169,11 +158,11 @@ def _audio_id(session: SessionPlayed) -> str:
     return f"session-{session.number}"
 
 
-def _data_url(pcm: bytes, rate_hz: int) -> str:
+def _data_url(pcm: bytes) -> str:
     buffer = io.BytesIO()
     with wave.open(buffer, "wb") as out:
         out.setnchannels(1)
         out.setsampwidth(2)
-        out.setframerate(rate_hz)
-        out.writeframes(pcm16(resample(samples_of(pcm), from_hz=RATE_HZ, to_hz=rate_hz)))
+        out.setframerate(EMBEDDED_RATE_HZ)
+        out.writeframes(pcm16(resample(samples_of(pcm), from_hz=RATE_HZ, to_hz=EMBEDDED_RATE_HZ)))
     return "data:audio/wav;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")

@@ -12,7 +12,6 @@ from tests.fuzz import (
     sdp_offer,
     settings_yaml,
     spool_record,
-    wav_header,
 )
 
 TARGETS = (
@@ -21,7 +20,6 @@ TARGETS = (
     campaign_yaml.TARGET,
     settings_yaml.TARGET,
     spool_record.TARGET,
-    wav_header.TARGET,
     llm_answer.TARGET,
     bundle_file.TARGET,
     csv_tables.TARGET,

@@ -18,7 +18,7 @@ from websockets.asyncio.client import connect
 
 from benchmarks.servers.deepgram import DeepgramServer, Word
 from benchmarks.servers.openai import OpenAiServer, Reply
-from demo.recordings import read_recording
+from demo.recordings import pcm16, read_recording, resample, samples_of
 from glyphoxa.adapters.weights.store import default_directory
 from tests.support.patience import DEADLINE_S
 from tests.support.web_client import OPUS_RATE_HZ, Browser, Speech, next_of
@@ -77,14 +77,15 @@ async def typed(script: str, folder: Path) -> AsyncIterator[tuple[str, list[str]
 async def test_documented_example_answers_a_spoken_line_aloud(reachable_dir: Path, tmp_path: Path) -> None:
     openai = OpenAiServer([Reply(REPLY)], key="YOUR_OPENAI_KEY")
     deepgram = DeepgramServer(on_finalize=tuple(map(Word, SAID)), key="YOUR_DEEPGRAM_KEY")
-    spoken = read_recording(PROJECT / "demo" / "players" / "greeting.wav", rate_hz=OPUS_RATE_HZ)
+    spoken = read_recording(PROJECT / "demo" / "players" / "greeting.wav")
+    pcm = pcm16(resample(samples_of(spoken.pcm), from_hz=spoken.rate_hz, to_hz=OPUS_RATE_HZ))
     async with openai, deepgram:
         script = at_stand_ins(example(), openai, deepgram, reachable_dir)
         async with typed(script, tmp_path) as (url, printed), asyncio.timeout(DEADLINE_S):
             found = re.findall(r"^(\w+) +(\S+), live ", "".join(printed), re.MULTILINE)
             assert found == [("ok", subject) for subject in ("stt", "llm", "tts", "embeddings")]
             n_asked = len(openai.completions)
-            async with _answered_aloud(Speech(spoken.pcm), url):
+            async with _answered_aloud(Speech(pcm), url):
                 # A recogniser is sent silence, too, and charges for it.
                 silent_ms = spoken.duration_ms + 2_000
                 await deepgram.wait_until(lambda: deepgram.connections[-1].heard_ms > silent_ms, patience_s=DEADLINE_S)
