@@ -21,17 +21,13 @@ from numpy import float32
 from numpy.typing import NDArray
 from pydantic import BaseModel, Field, ValidationError
 
-from benchmarks.runner import command, percent, percentiles, read_rows, run, to_write, write_rows
-from glyphoxa.adapters.local.minilm import MiniLm
-from glyphoxa.adapters.weights.store import WeightStore as Weights
+from benchmarks.runner import command, local_embeddings, percent, percentiles, read_rows, run, to_write, write_rows
 from glyphoxa.app.background import make_names
 from glyphoxa.config.provider_sections import CorrectionSettings
-from glyphoxa.config.settings import Settings
 from glyphoxa.domain.campaign import Campaign, Entity, Npc, Player, Scene
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId
 from glyphoxa.language.trades import cast_of
-from glyphoxa.providers.building import EMBEDDINGS, find
 from glyphoxa.turns.address import Addressed, Addressing
 from glyphoxa.turns.expertise import Embed, Expertise
 from glyphoxa.turns.questions import Questions
@@ -174,7 +170,7 @@ def decided(case: Case, embed: Embed | None = None) -> tuple[Addressed, float]:
 
 def _embeddings() -> Embed:
     """Return the local model. A text is embedded once, because the trades are the same in all cases."""
-    minilm = MiniLm(Weights(Settings().models.dir).path(find(EMBEDDINGS, "minilm").weights[0]))
+    minilm = local_embeddings()
     known: dict[str, NDArray[float32]] = {}
 
     def embed(texts: Sequence[str]) -> NDArray[float32]:

@@ -1,17 +1,17 @@
-"""Compare rules for the end of a turn: how long each waits, and how often it cuts a speaker off.
+"""Measure the rule for the end of a turn: how long it waits, and how often it cuts a speaker off.
 
     python -m benchmarks.endpointing [--half tune|test] [--limit N] [--silences FILE]
 
 One of the shipped voices speaks each line of the set as a whole. The audio is then cut at the marked places and a pause
 is inserted, so the melody before the pause is that of an unfinished sentence. At every pause the shipped recogniser
-transcribes the words so far, and each rule states its wait. If the pause lasts longer, the rule cut the speaker off.
+transcribes the words so far, and the rule states its wait. If the pause lasts longer, the rule cut the speaker off.
 """
 
 from __future__ import annotations
 
 import argparse
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean, median
@@ -32,10 +32,8 @@ from glyphoxa.turns.endpointing import sounds_unfinished
 DATA = Path(__file__).parent / "data" / "endpointing"
 SEEN_MS = 200
 """A pause is detected after this much silence; no rule can end a turn earlier."""
-TODAY = (480, 900)
-WAITS_MS = (300, 360, 420, 480, 540, 600, 700, 800, 900, 1_000, 1_200, 1_400)
-END_MS = 480
-"""Rules are compared at the product's wait after a finished sentence."""
+WAIT_MS, WAIT_UNFINISHED_MS = 480, 900
+"""Waits of the product after words that sound finished, and after others."""
 RATE_HZ = 16_000
 VOICES = ("heart", "young_woman", "old_woman", "man")
 MARK = "|"
@@ -65,9 +63,6 @@ class Silence:
     lasts_ms: int | None
 
 
-Rule = Callable[[Silence], int]
-
-
 @dataclass(frozen=True, slots=True)
 class Figures:
     """
@@ -93,12 +88,10 @@ def measure(options: argparse.Namespace, _: Path) -> dict[str, Any]:
     found, transcript_ms = silences(lines, Whisper(WeightStore().path("whisper-tiny.en"), threads=1))
     if options.silences is not None:
         write_rows(options.silences, map(asdict, found))
-    today = figures(by_words(*TODAY), found)
     return {
         "lines": len(lines),
         "pauses": sum(silence.lasts_ms is not None for silence in found),
-        "today": asdict(today),
-        "best_at_the_same_wait": best(found, within_ms=today.wait_ms),
+        "today": asdict(figures(found)),
         "cost_ms": {"transcript": transcript_ms},
     }
 
@@ -125,30 +118,18 @@ def _quiet(ms: int) -> Sound:
     return np.zeros(RATE_HZ * ms // 1_000, np.int16)
 
 
-# -- rules
+# -- figures
 
 
-def by_silence(wait_ms: int) -> Rule:
-    return lambda _: wait_ms
+def wait_ms(silence: Silence) -> int:
+    """Return the wait by the product's rule."""
+    return WAIT_UNFINISHED_MS if sounds_unfinished(silence.text) else WAIT_MS
 
 
-def by_words(end_ms: int, unfinished_ms: int) -> Rule:
-    """Return the product's rule."""
-    return lambda silence: unfinished_ms if sounds_unfinished(silence.text) else end_ms
-
-
-def families() -> Iterator[tuple[str, str, Rule]]:
-    """Yield each kind of rule with each of its settings."""
-    for wait_ms in WAITS_MS:
-        yield "silence", f"{wait_ms}", by_silence(wait_ms)
-    for unfinished_ms in (wait for wait in WAITS_MS if wait >= END_MS):
-        yield "words", f"{END_MS}/{unfinished_ms}", by_words(END_MS, unfinished_ms)
-
-
-def figures(rule: Rule, found: Sequence[Silence]) -> Figures:
+def figures(found: Sequence[Silence]) -> Figures:
     pauses = [silence for silence in found if silence.lasts_ms is not None]
-    cut = [silence for silence in pauses if (silence.lasts_ms or 0) > rule(silence)]
-    waits = [rule(silence) for silence in found if silence.lasts_ms is None]
+    cut = [silence for silence in pauses if (silence.lasts_ms or 0) > wait_ms(silence)]
+    waits = [wait_ms(silence) for silence in found if silence.lasts_ms is None]
     with_pauses = {silence.line for silence in pauses}
     return Figures(
         cut_percent=round(100 * len({silence.line for silence in cut}) / max(1, len(with_pauses)), 1),
@@ -157,16 +138,6 @@ def figures(rule: Rule, found: Sequence[Silence]) -> Figures:
         wait_p50_ms=median(waits),
         wait_p95_ms=float(np.percentile(waits, 95)),
     )
-
-
-def best(found: Sequence[Silence], *, within_ms: float) -> dict[str, dict[str, object]]:
-    """Return, for each kind of rule, the setting with the fewest cuts among those with no longer mean wait."""
-    chosen: dict[str, tuple[Figures, str]] = {}
-    for family, setting, rule in families():
-        told = figures(rule, found)
-        if told.wait_ms <= within_ms and (family not in chosen or told.cut_percent < chosen[family][0].cut_percent):
-            chosen[family] = (told, setting)
-    return {family: {"setting": setting, **asdict(told)} for family, (told, setting) in chosen.items()}
 
 
 # -- spoken lines with pauses

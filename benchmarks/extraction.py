@@ -13,12 +13,11 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import perf_counter_ns
-from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
@@ -244,9 +243,45 @@ def players_of(campaign: Campaign, session: str) -> dict[str, str]:
     }
 
 
-def scene_of(
-    scene: Gold, turns: Sequence[Turn], language: str, plays: Mapping[str, str] = MappingProxyType({})
-) -> SceneTalk:
+@dataclass(frozen=True, slots=True)
+class LabelledScene:
+    """
+    Attributes:
+        known: What the campaign's file knows.
+        plays: The entity that a speaker plays, by the speaker's name.
+    """
+
+    labels: Gold
+    campaign: Campaign
+    known: Sequence[KnownEntity]
+    plays: Mapping[str, str]
+    talk: SceneTalk
+
+
+def read_scenes(directory: Path, turns: Path | None = None, *, most: int | None = None) -> Iterator[LabelledScene]:
+    """Yield the labelled scenes of a directory, each with what was said.
+
+    Args:
+        turns: The transcript; None: that of the directory.
+        most: Only the first ones; None: all.
+
+    Raises:
+        GlyphoxaError: The data cannot be read.
+    """
+    talk_of = read_turns(turns or directory / "turns.jsonl")
+    campaigns: dict[str, tuple[Campaign, list[KnownEntity]]] = {}
+    for labels in read_gold(directory / "gold.jsonl")[:most]:
+        name = str(labels["campaign"])
+        if name not in campaigns:
+            campaign = read_campaign(directory / f"{name}.yaml").campaign
+            campaigns[name] = campaign, known_of(campaign)
+        campaign, known = campaigns[name]
+        plays = players_of(campaign, str(labels.get("session", "")))
+        talk = scene_of(labels, talk_of.get(CampaignId(name), []), campaign.language, plays)
+        yield LabelledScene(labels, campaign, known, plays, talk)
+
+
+def scene_of(scene: Gold, turns: Sequence[Turn], language: str, plays: Mapping[str, str]) -> SceneTalk:
     """
     Args:
         plays: The entity that a speaker plays, by the speaker's name.
@@ -284,23 +319,18 @@ async def measured(
     Raises:
         GlyphoxaError: The data cannot be read.
     """
-    talk_of, scenes = read_turns(turns or directory / "turns.jsonl"), read_gold(directory / "gold.jsonl")[:most_scenes]
     figures, took_ms = Figures(), list[float]()
-    campaigns: dict[str, tuple[Campaign, list[KnownEntity], Extractor]] = {}
-    for scene in scenes:
-        name = str(scene["campaign"])
-        if name not in campaigns:
-            campaign = read_campaign(directory / f"{name}.yaml").campaign
-            campaigns[name] = campaign, known_of(campaign), readers.readers(campaign)[0]
-        campaign, known, extractor = campaigns[name]
-        plays = players_of(campaign, str(scene.get("session", "")))
-        talk = scene_of(scene, talk_of.get(CampaignId(name), []), campaign.language, plays)
+    extractors: dict[str, Extractor] = {}
+    for scene in read_scenes(directory, turns, most=most_scenes):
+        campaign, first = scene.campaign, scene.labels["from"]
+        if campaign.id not in extractors:
+            extractors[campaign.id] = readers.readers(campaign)[0]
         began = perf_counter_ns()
-        found = await extractor.extract(talk, known)
+        found = await extractors[campaign.id].extract(scene.talk, scene.known)
         took_ms.append((perf_counter_ns() - began) / 1e6)
-        figures.count(scene, found, campaign.language)
-        figures.refused += [{"scene": scene["from"], "what": "refused", "which": each} for each in found.refused]
-    return figures, figures.report(len(scenes), took_ms)
+        figures.count(scene.labels, found, campaign.language)
+        figures.refused += [{"scene": first, "what": "refused", "which": each} for each in found.refused]
+    return figures, figures.report(len(took_ms), took_ms)
 
 
 class Gated(TalkReaders):

@@ -21,10 +21,9 @@ import yaml
 from numpy import float32
 from numpy.typing import NDArray
 
-from glyphoxa.adapters.weights.store import WeightStore as Weights
-from glyphoxa.config.settings import Settings
+from benchmarks.runner import MINILM, local_embeddings
 from glyphoxa.domain.campaign import Campaign, Entity, Npc, Player, Scene
-from glyphoxa.domain.errors import GlyphoxaError
+from glyphoxa.domain.errors import NotFound
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import (
@@ -37,7 +36,6 @@ from glyphoxa.domain.knowledge import (
     secret_of,
     witnessed_by,
 )
-from glyphoxa.providers.building import EMBEDDINGS, find
 from glyphoxa.recall.vectors import Embedder
 from glyphoxa.transcript.sessions import EPISODE, episode_of
 from glyphoxa.world.entity_events import EntityAdded
@@ -71,7 +69,6 @@ DIMENSIONS: Final = 384
 Kind = Literal["real", "invented"]
 _MOVED: Final = 0.75  # the noise's length: a cosine of 1 / sqrt(1 + 0.75²) = 0.8 to the original
 
-MINILM = find(EMBEDDINGS, "minilm").weights[0]
 _LISTS: Final[dict[str, list[str]]] = yaml.safe_load(
     (Path(__file__).parent / "data" / "invented" / "words.yaml").read_text("utf-8")
 )
@@ -452,10 +449,8 @@ class Embeddings:
         if kind == "invented":
             return cls(None, seed=seed)
         try:
-            from glyphoxa.adapters.local.minilm import MiniLm
-
-            return cls(MiniLm(Weights(Settings().models.dir).path(MINILM)), seed=seed)
-        except GlyphoxaError:
+            return cls(local_embeddings(), seed=seed)
+        except NotFound:
             if kind == "real":
                 raise
             return cls(None, seed=seed)

@@ -14,16 +14,20 @@ lines (`line`), is held back, three times. `--out` writes the weights of all lin
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-import numpy as np
-
-from benchmarks.logistic import Example, fitted, ordinary_talk
-from benchmarks.runner import command, percent, run
-from glyphoxa.domain.errors import InvalidInput
+from benchmarks.labelled import (
+    Example,
+    fit_command,
+    fitted,
+    ordinary_talk,
+    read_columns,
+    shuffled_folds,
+    write_weights,
+)
+from benchmarks.runner import percent, run
 from glyphoxa.turns.barge_in import cuts_off, signs_of
 
 KINDS: Final = ("stops", "goes on")
@@ -33,7 +37,6 @@ _BEGINNINGS: Final = 4
 """Words of the longest beginning: later ones decide little."""
 _TALK_WORDS: Final = 5
 """Shorter lines of other sets may be a listener's."""
-_DATA: Final = Path(__file__).parent / "data"
 
 
 class Line(NamedTuple):
@@ -44,24 +47,23 @@ class Line(NamedTuple):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    return run(_options().parse_args(argv), measure)
+    return run(fit_command("listeners", __doc__).parse_args(argv), measure)
 
 
 def measure(options: argparse.Namespace, _: Path) -> dict[str, Any]:
     lines = read(options.file)
     talk = [Line(True, "", "", text) for text in ordinary_talk() if len(text.split()) >= _TALK_WORDS]
     if options.out is not None:
-        weights = fitted(examples(lines + talk), penalty=PENALTY)
-        options.out.write_text(json.dumps(weights, ensure_ascii=False) + "\n", "utf-8")
+        write_weights(options.out, fitted(examples(lines + talk), penalty=PENALTY))
     families = sorted({(line.language, line.family) for line in lines})
-    of_family = dict(zip(families, _folds(len(families)), strict=True))
+    of_family = dict(zip(families, shuffled_folds(len(families), FOLDS), strict=True))
     by_family = [of_family[line.language, line.family] for line in lines]
     return {
         "lines": len(lines),
         "talk": len(talk),
         "fitted": figures(lines, [cuts_off(line.text) for line in lines]),
         "family": figures(lines, held_back(lines, talk, by_family)),
-        "line": figures(lines, held_back(lines, talk, _folds(len(lines)))),
+        "line": figures(lines, held_back(lines, talk, shuffled_folds(len(lines), FOLDS))),
     }
 
 
@@ -70,15 +72,14 @@ def read(path: Path) -> list[Line]:
     Raises:
         InvalidInput: A line has another form; the message has its place.
     """
-    lines = []
-    for number, row in enumerate(path.read_text("utf-8").splitlines(), start=1):
-        match row.split("\t"):
-            case [kind, language, family, text] if kind in KINDS and text.strip():
-                lines.append(Line(kind == KINDS[0], language, family, text))
-            case _:
-                valid = f"{' or '.join(KINDS)}, a language, a family, words"
-                raise InvalidInput(f"{path}:{number}: {row!r}; valid: {valid}")
-    return lines
+    return read_columns(path, _line, valid=f"{' or '.join(KINDS)}, a language, a family, words")
+
+
+def _line(columns: Sequence[str]) -> Line | None:
+    match columns:
+        case [kind, language, family, text] if kind in KINDS and text.strip():
+            return Line(kind == KINDS[0], language, family, text)
+    return None
 
 
 def examples(lines: Sequence[Line]) -> list[Example]:
@@ -135,19 +136,6 @@ def figures(lines: Sequence[Line], stops: Sequence[bool]) -> dict[str, float | N
         "listener_stops_percent": percent(sum(listens), len(listens)),
         "floor_goes_on_percent": percent(len(takes) - sum(takes), len(takes)),
     }
-
-
-def _folds(n: int) -> list[int]:
-    return [int(at) % FOLDS for at in np.random.default_rng(1).permutation(n)]
-
-
-def _options() -> argparse.ArgumentParser:
-    options = command("listeners", __doc__)
-    options.add_argument(
-        "file", nargs="?", type=Path, metavar="FILE", default=_DATA / "listeners" / "lines.tsv", help="labelled lines"
-    )
-    options.add_argument("--out", type=Path, metavar="FILE", help="write the weights to this file")
-    return options
 
 
 if __name__ == "__main__":

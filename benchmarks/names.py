@@ -12,7 +12,6 @@ benchmarks/README.md describes the figures.
 from __future__ import annotations
 
 import argparse
-import gzip
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -22,8 +21,9 @@ from typing import Any
 
 from rapidfuzz.distance import Levenshtein
 
+from benchmarks.labelled import DATA, read_columns
 from benchmarks.runner import command, percent, percentiles, run, tell
-from glyphoxa.domain.errors import InvalidInput, did_you_mean
+from glyphoxa.domain.errors import did_you_mean
 from glyphoxa.domain.heard import HeardWord
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.language.words import fold
@@ -31,16 +31,9 @@ from glyphoxa.names.corrector import Corrected, Corrector
 from glyphoxa.names.first_design import first_corrector
 from glyphoxa.names.gazetteer import Entry, Gazetteer
 
-OWN = Path(__file__).parent / "data" / "names"
+OWN = DATA / "names"
 SPOKEN = OWN / "spoken"
 _WORD = re.compile(r"[^\W_](?:[^\W_]|[\u0300-\u036f]|['’](?=[^\W_]))*")
-
-
-@dataclass(frozen=True, slots=True)
-class Pair:
-    heard: str
-    name: str
-    line: int
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -51,11 +44,11 @@ def measure(options: argparse.Namespace, _: Path) -> dict[str, Any]:
     if options.spoken:
         return spoken_figures(SPOKEN, options.spoken, options.arm)
     names = read_table(options.names)
-    pairs = [Pair(heard, name, line) for heard, name, line in read_table(options.pairs)]
-    learned = [Pair(heard, name, line) for heard, name, line in read_table(options.learn)] if options.learn else []
-    clean = [line for line in read_lines(options.clean) if line.strip()]
-    corrector = _corrector(entries_with(names, learned, learned_file=options.learn), options.arm, options.language)
-    outcomes = [_outcome(corrector.correct(pair.heard), pair, corrector.gazetteer) for pair in pairs]
+    pairs = read_table(options.pairs)
+    learned = read_table(options.learn) if options.learn else []
+    clean = read_columns(options.clean, "\t".join, valid="a sentence")
+    corrector = _corrector(entries_with(names, learned), options.arm, options.language)
+    outcomes = [_outcome(corrector.correct(heard), name, corrector.gazetteer) for heard, name in pairs]
     times_us: list[float] = []
     n_changes = 0
     for sentence in clean:
@@ -84,70 +77,45 @@ def _corrector(entries: Sequence[Entry], arm: str, language: str = "en") -> Corr
     return first_corrector(gazetteer) if arm == "documents" else Corrector(gazetteer)
 
 
-def _outcome(corrected: Corrected, pair: Pair, gazetteer: Gazetteer) -> str:
+def _outcome(corrected: Corrected, name: str, gazetteer: Gazetteer) -> str:
     """Right: the text now is the name itself, or one of its short forms, and nothing else."""
-    if fold(corrected.text) == fold(pair.name):
+    if fold(corrected.text) == fold(name):
         return "right"
     mentions = gazetteer.mentions(corrected.text)
-    if corrected.corrections and len(mentions) == 1 and fold(mentions[0].name.canonical) == fold(pair.name):
+    if corrected.corrections and len(mentions) == 1 and fold(mentions[0].name.canonical) == fold(name):
         is_whole = mentions[0].end - mentions[0].start == len(corrected.text.strip(" .,!?"))
         return "right" if is_whole else "partly"
     return "wrong" if corrected.corrections else "missed"
 
 
-def entries_with(
-    names: Sequence[tuple[str, str, int]], learned: Sequence[Pair], *, learned_file: Path | None
-) -> list[Entry]:
+def entries_with(names: Sequence[tuple[str, str]], learned: Sequence[tuple[str, str]]) -> list[Entry]:
     """Return entries for all names, each with its accepted wrong forms.
 
     A pair without a name is skipped and reported.
     """
-    confirmed: dict[str, tuple[str, ...]] = {name: () for name, _, _ in names}
+    confirmed: dict[str, tuple[str, ...]] = {name: () for name, _ in names}
     spelled = {fold(name): name for name in confirmed}
-    for pair in learned:
-        if (name := spelled.get(fold(pair.name))) is not None:
-            confirmed[name] += (pair.heard,)
+    for heard, meant in learned:
+        if (name := spelled.get(fold(meant))) is not None:
+            confirmed[name] += (heard,)
         else:
-            guess = did_you_mean(pair.name, confirmed)
-            tell(f"{learned_file}, line {pair.line}: left out, no name {pair.name!r}: {guess}")
-    types = {name: kind for name, kind, _ in names}
+            tell(f"{heard!r} is left out, no name {meant!r}: {did_you_mean(meant, confirmed)}")
+    types = dict(names)
     return [Entry(name, EntityId(name), types[name], learned=heard) for name, heard in confirmed.items()]
 
 
-def read_table(path: Path) -> list[tuple[str, str, int]]:
-    """Return the rows of a file with two tab-separated columns, and each line's number.
+def read_table(path: Path) -> list[tuple[str, str]]:
+    """Return the first two columns of each line.
 
     Raises:
-        InvalidInput: The file cannot be read, or a line does not have two columns.
+        InvalidInput: A line has fewer; the message has its place.
     """
-    rows: list[tuple[str, str, int]] = []
-    for number, line in enumerate(read_lines(path), start=1):
-        if not line.strip():
-            continue
-        columns = [column.strip() for column in line.split("\t")]
-        if len(columns) < 2 or not columns[0]:
-            raise InvalidInput(f"{path}, line {number}: {line[:80]!r} is not two columns with a tab between them")
-        rows.append((columns[0], columns[1], number))
-    if not rows:
-        raise InvalidInput(f"{path}: holds no line with two columns")
-    return rows
+    return read_columns(path, _pair, valid="two columns with a tab between them")
 
 
-def read_lines(path: Path) -> list[str]:
-    """Return the lines of a UTF-8 file.
-
-    Raises:
-        InvalidInput: It cannot be read or is not UTF-8.
-    """
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise InvalidInput(f"{path}: {error.strerror}") from error
-    try:
-        return content.decode("utf-8-sig").splitlines()
-    except UnicodeDecodeError as error:
-        line = content[: error.start].count(b"\n") + 1
-        raise InvalidInput(f"{path}, line {line}: not UTF-8 (byte {error.start})") from error
+def _pair(columns: Sequence[str]) -> tuple[str, str] | None:
+    stripped = [column.strip() for column in columns]
+    return (stripped[0], stripped[1]) if len(stripped) > 1 and stripped[0] else None
 
 
 # -- spoken names
@@ -284,13 +252,7 @@ def _rows(path: Path, n_columns: int) -> list[list[str]]:
     Raises:
         InvalidInput: A row has other columns.
     """
-    content = path.read_bytes()
-    lines = (gzip.decompress(content) if path.suffix == ".gz" else content).decode().split("\n")
-    rows = [line.split("\t") for line in lines if line]
-    for number, row in enumerate(rows, start=1):
-        if len(row) != n_columns:
-            raise InvalidInput(f"{path}:{number}: {len(row)} columns, expected {n_columns}")
-    return rows
+    return read_columns(path, lambda row: row if len(row) == n_columns else None, valid=f"{n_columns} columns")
 
 
 def _options() -> argparse.ArgumentParser:

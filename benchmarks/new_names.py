@@ -14,27 +14,27 @@ to all of them. The result is the same each time.
 from __future__ import annotations
 
 import argparse
-import json
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from functools import cache
-from math import exp
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks import logistic
-from benchmarks.extraction import known_of, read_gold, scene_of
-from benchmarks.logistic import Example
-from benchmarks.recall_data import read_turns
-from benchmarks.runner import command, json_lines, percent, run
+from benchmarks import labelled
+from benchmarks.extraction import read_gold, read_scenes
+from benchmarks.labelled import (
+    DATA,
+    Example,
+    by_threshold,
+    cross_validated,
+    fit_command,
+    read_columns,
+    write_weights,
+)
+from benchmarks.runner import json_lines, run
 from glyphoxa.chronicle.effects import folded
 from glyphoxa.chronicle.rules_extractor import names_of
-from glyphoxa.config.campaign_file import read_campaign
-from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.domain.ids import CampaignId
 from glyphoxa.language.new_names import NameFinder
-from glyphoxa.language.text import log_odds
 from glyphoxa.language.vocabulary import vocabulary_of
 
 LANGUAGES: Final = ("de", "en")
@@ -45,7 +45,6 @@ _MOST: Final = 8
 """Examples of one name from lines of other sets, which repeat few names."""
 _WRITTEN: Final = "a written line"
 """Sign of lines that were written as examples: they have more names than talk. No weight of it is kept."""
-_DATA: Final = Path(__file__).parent / "data"
 _NAME: Final = re.compile(r"\[([^\]]+)\]")
 _NOUNS: Final = {f"before: {word}" for word in vocabulary_of("de").stop}
 """Signs of names such as "der Salzpalast", which other sets have for statements, and which no rule can tell apart."""
@@ -61,34 +60,21 @@ def measure(options: argparse.Namespace, _: Path) -> dict[str, Any]:
     written = {language: list(of_lines(options.file, language)) for language in LANGUAGES}
     if options.out is not None:
         fits = {each: fitted([*written[each], *(recorded if each == "en" else ())]) for each in LANGUAGES}
-        options.out.write_text(json.dumps(fits, ensure_ascii=False) + "\n", "utf-8")
+        write_weights(options.out, fits)
     figures = {language: figures_of(examples) for language, examples in written.items()}
     return {**figures, "recorded": figures_of(recorded, written["en"])}
 
 
 def figures_of(examples: Sequence[Example], others: Sequence[Example] = ()) -> dict[str, Any]:
     """Return what is found from each probability on: how many, the share that is right, and the share of right ones."""
-    size = -(-len(examples) // _FOLDS)
-    judged = [
-        (1 / (1 + exp(-log_odds(example.signs, weights))), example.is_wanted)
-        for start in range(0, len(examples), max(size, 1))
-        for weights in [fitted([*examples[:start], *examples[start + size :], *others])]
-        for example in examples[start : start + size]
-    ]
-    n_wanted = sum(is_wanted for _, is_wanted in judged)
-    kept = {least: [is_wanted for sure, is_wanted in judged if sure >= least] for least in _THRESHOLDS}
-    return {
-        str(least): {
-            "found": len(each),
-            "precision": percent(sum(each), len(each)),
-            "recall": percent(sum(each), n_wanted),
-        }
-        for least, each in kept.items()
-    }
+    size = max(-(-len(examples) // _FOLDS), 1)
+    folds = [place // size for place in range(len(examples))]
+    odds = cross_validated(examples, folds, lambda rest: fitted([*rest, *others]))
+    return by_threshold(odds, examples, _THRESHOLDS)
 
 
 def fitted(examples: Sequence[Example]) -> Mapping[str, float]:
-    weights = logistic.fitted(examples, penalty=PENALTY)
+    weights = labelled.fitted(examples, penalty=PENALTY)
     return {sign: weight for sign, weight in weights.items() if sign != _WRITTEN}
 
 
@@ -119,24 +105,26 @@ def of_lines(path: Path, language: str) -> Iterator[Example]:
 
 def _lines(path: Path, language: str) -> Iterator[tuple[str, int]]:
     """Yield the lines of a language, each with how often one name may occur."""
-    for number, row in enumerate(path.read_text("utf-8").splitlines(), start=1):
-        match row.split("\t"):
-            case [tag, text] if tag in LANGUAGES:
-                if tag == language:
-                    yield text, len(row)
-            case _:
-                raise InvalidInput(
-                    f"{path}:{number}: {row!r}; valid: {' or '.join(LANGUAGES)}, and a text with names in []"
-                )
+    valid = f"{' or '.join(LANGUAGES)}, and a text with names in []"
+    for tag, text in read_columns(path, _line, valid=valid):
+        if tag == language:
+            yield text, len(text)
     for name in ("statements", "sayings"):
-        for row in (_DATA / name / "lines.tsv").read_text("utf-8").splitlines():
+        for row in (DATA / name / "lines.tsv").read_text("utf-8").splitlines():
             tag, *_, text = row.split("\t")
             if tag == language:
                 yield text.replace("<", "").replace(">", " "), _MOST
 
 
+def _line(columns: Sequence[str]) -> tuple[str, str] | None:
+    match columns:
+        case [tag, text] if tag in LANGUAGES:
+            return tag, text
+    return None
+
+
 def _address(language: str) -> Iterator[Example]:
-    for _, row in json_lines(_DATA / "address" / "tune.jsonl"):
+    for _, row in json_lines(DATA / "address" / "tune.jsonl"):
         if row["language"] == language:
             people = [
                 name for each in (*row["npcs"], *row["players"]) for name in (each["name"], *each.get("aliases", ()))
@@ -155,33 +143,23 @@ def _examples(
 
 def of_scenes(directory: Path, turns: Path) -> Iterator[Example]:
     """Yield what is written like a name in lines of recorded scenes."""
-    talk_of, scenes = read_turns(turns), read_gold(directory / "gold.jsonl")
-    names = {
-        folded(name) for scene in scenes for each in scene["entities"] for name in (each["name"], *each["aliases"])
-    }
-    for scene in scenes:
-        campaign, gazetteer = _campaign(directory / f"{scene['campaign']}.yaml")
-        for said in scene_of(scene, talk_of[CampaignId(scene["campaign"])], campaign.language).said:
+    labels = read_gold(directory / "gold.jsonl")
+    names = {folded(name) for each in labels for one in each["entities"] for name in (one["name"], *one["aliases"])}
+    for scene in read_scenes(directory, turns):
+        language = scene.campaign.language
+        gazetteer = names_of(scene.known, language)
+        for said in scene.talk.said:
             text = said.utterance.text
             taken = [(each.start, each.end) for each in gazetteer.mentions(text)]
-            yield from (example for example, *_ in _examples(text, campaign.language, names.__contains__, taken))
-
-
-@cache
-def _campaign(path: Path) -> Any:
-    campaign = read_campaign(path).campaign
-    return campaign, names_of(known_of(campaign), campaign.language)
+            yield from (example for example, *_ in _examples(text, language, names.__contains__, taken))
 
 
 def _options() -> argparse.ArgumentParser:
-    options = command("new_names", __doc__)
-    lines = _DATA / "new_names" / "lines.tsv"
-    options.add_argument("file", nargs="?", type=Path, metavar="FILE", default=lines, help="labelled lines")
+    options = fit_command("new_names", __doc__)
     options.add_argument(
         "--scenes", type=Path, metavar="DIR", nargs="*", default=[], help="recorded scenes to fit to, too"
     )
     options.add_argument("--turns", type=Path, metavar="FILE", help="the transcript of the scenes")
-    options.add_argument("--out", type=Path, metavar="FILE", help="write the weights to this file")
     return options
 
 

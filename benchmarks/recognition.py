@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import yaml
+from rapidfuzz.distance import Levenshtein
 from scipy.signal import resample_poly
 
 from benchmarks.listeners import Line as ListenerLine
@@ -109,7 +110,7 @@ def figures(
     for voice in sounds:
         for line, sound in zip(lines, voice, strict=True):
             heard = folded(whisper.transcribe(sound, glossary).text)
-            wrong[bool(line.names)] += errors(line.spoken, heard)
+            wrong[bool(line.names)] += Levenshtein.distance(line.spoken, heard)
             n_words[bool(line.names)] += len(line.spoken)
             n_names += len(line.names)
             n_right += sum(name in heard for name in line.names)
@@ -149,20 +150,6 @@ def _line(text: str, names: Sequence[str]) -> Line:
 
 def folded(text: str) -> tuple[str, ...]:
     return tuple(fold(word.text) for word in words(text))
-
-
-def errors(spoken: Sequence[str], heard: Sequence[str]) -> int:
-    """Return the smallest number of words to replace, add and remove.
-
-    >>> errors(["a", "red", "door"], ["the", "door"])
-    2
-    """
-    row = list(range(len(heard) + 1))
-    for n, word in enumerate(spoken, 1):
-        before, row = row, [n, *row[1:]]
-        for m, other in enumerate(heard, 1):
-            row[m] = min(before[m] + 1, row[m - 1] + 1, before[m - 1] + (word != other))
-    return row[-1]
 
 
 def speak(voice: str, text: str, path: Path) -> Sound:

@@ -11,99 +11,66 @@ each sentence is judged by weights fitted to others. `--out` writes the weights.
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-import numpy as np
-from numpy import float64
-from numpy.typing import NDArray
-
-from benchmarks.logistic import Example, fitted, ordinary_talk
-from benchmarks.runner import command, percent, run
-from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.language.text import log_odds, phrases
+from benchmarks.labelled import (
+    Example,
+    cross_validated,
+    fit_command,
+    fitted,
+    ordinary_talk,
+    read_columns,
+    shuffled_folds,
+    write_weights,
+)
+from benchmarks.runner import percent, run
+from glyphoxa.language.text import phrases
 
 LABELS: Final = ("assistant", "character")
 PENALTY: Final = 0.3
 """Chosen by cross-validation from 0.05 to 3."""
 THRESHOLDS: Final = (-0.5, 1.0)
 FOLDS: Final = 8
-_DATA: Final = Path(__file__).parent / "data"
-
-
-class Line(NamedTuple):
-    is_refusal: bool
-    text: str
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    return run(_options().parse_args(argv), measure)
+    return run(fit_command("refusals", __doc__).parse_args(argv), measure)
 
 
 def measure(options: argparse.Namespace, _: Path) -> dict[str, Any]:
-    lines = read(options.file)
-    talk = [Line(False, text) for text in ordinary_talk()]
-    found = examples(lines + talk)
-    scores = cross_validated(found)[: len(lines)]
-    is_refusal = np.array([line.is_refusal for line in lines])
+    lines = read_columns(options.file, _example, valid=f"{' or '.join(LABELS)}, a language, a sentence")
+    examples = [*lines, *(Example(phrases(text), False) for text in ordinary_talk())]
+    fit = partial(fitted, penalty=PENALTY)
+    scores = cross_validated(examples, shuffled_folds(len(examples), FOLDS), fit)[: len(lines)]
     if options.out is not None:
-        options.out.write_text(json.dumps(fitted(found, penalty=PENALTY), ensure_ascii=False) + "\n", "utf-8")
+        write_weights(options.out, fit(examples))
+    refusals = [score for score, line in zip(scores, lines, strict=True) if line.is_wanted]
+    others = [score for score, line in zip(scores, lines, strict=True) if not line.is_wanted]
     return {
         "lines": len(lines),
-        "talk": len(talk),
+        "talk": len(examples) - len(lines),
         **{
             f"above {threshold}": {
-                "refusals_found_percent": percent(
-                    float((scores[is_refusal] > threshold).sum()), float(is_refusal.sum())
-                ),
-                "in_character_percent": percent(
-                    float((scores[~is_refusal] > threshold).sum()), float((~is_refusal).sum())
-                ),
+                "refusals_found_percent": _above(threshold, refusals),
+                "in_character_percent": _above(threshold, others),
             }
             for threshold in THRESHOLDS
         },
     }
 
 
-def read(path: Path) -> list[Line]:
-    """
-    Raises:
-        InvalidInput: A line has another form; the message has its place.
-    """
-    lines = []
-    for number, row in enumerate(path.read_text("utf-8").splitlines(), start=1):
-        match row.split("\t"):
-            case [label, _, text] if label in LABELS and text.strip():
-                lines.append(Line(label == LABELS[0], text))
-            case _:
-                raise InvalidInput(f"{path}:{number}: {row!r}; valid: {' or '.join(LABELS)}, a language, a sentence")
-    return lines
+def _example(columns: Sequence[str]) -> Example | None:
+    match columns:
+        case [label, _, text] if label in LABELS and text.strip():
+            return Example(phrases(text), label == LABELS[0])
+    return None
 
 
-def examples(lines: Sequence[Line]) -> list[Example]:
-    return [Example(phrases(line.text), line.is_refusal) for line in lines]
-
-
-def cross_validated(found: Sequence[Example]) -> NDArray[float64]:
-    """Return the score of each example, by weights that were fitted to others; shape (n,)."""
-    fold = np.random.default_rng(1).permutation(len(found)) % FOLDS
-    scores = np.zeros(len(found))
-    for out in range(FOLDS):
-        weights = fitted([example for example, at in zip(found, fold, strict=True) if at != out], penalty=PENALTY)
-        for place in np.flatnonzero(fold == out).tolist():
-            scores[place] = log_odds(found[place].signs, weights)
-    return scores
-
-
-def _options() -> argparse.ArgumentParser:
-    options = command("refusals", __doc__)
-    options.add_argument(
-        "file", nargs="?", type=Path, metavar="FILE", default=_DATA / "refusals" / "lines.tsv", help="labelled lines"
-    )
-    options.add_argument("--out", type=Path, metavar="FILE", help="write the weights to this file")
-    return options
+def _above(threshold: float, scores: Sequence[float]) -> float | None:
+    return percent(sum(score > threshold for score in scores), len(scores))
 
 
 if __name__ == "__main__":

@@ -26,9 +26,13 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 
 from glyphoxa.adapters.local import machine as native_env
+from glyphoxa.adapters.local.minilm import MiniLm
 from glyphoxa.adapters.postgres.server.supervisor import SUPERVISOR
+from glyphoxa.adapters.weights.store import WeightStore
+from glyphoxa.config.settings import Settings
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
 from glyphoxa.observability import log
+from glyphoxa.providers.building import EMBEDDINGS, find
 
 T = TypeVar("T")
 Figures: TypeAlias = Mapping[str, Any]
@@ -36,6 +40,7 @@ Measure: TypeAlias = Callable[[argparse.Namespace, Path], Figures | Awaitable[Fi
 """Takes the options and an empty directory, which is removed afterwards."""
 
 STOPPED = 128 + signal.SIGINT
+MINILM = find(EMBEDDINGS, "minilm").weights[0]
 _NOTE = "loaded.json"
 _STOP_TIMEOUT_S = 60.0
 _POLL_S = 0.02
@@ -107,6 +112,15 @@ def _wait_for_databases(path: Path) -> None:
 def tell(text: str) -> None:
     """Report progress to people on standard error."""
     print(text, file=sys.stderr, flush=True)
+
+
+def local_embeddings() -> MiniLm:
+    """Return the shipped model of embeddings.
+
+    Raises:
+        NotFound: It is not on this machine.
+    """
+    return MiniLm(WeightStore(Settings().models.dir).path(MINILM))
 
 
 # -- types of arguments

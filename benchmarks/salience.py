@@ -23,9 +23,7 @@ from numpy import float32
 from numpy.typing import NDArray
 
 from benchmarks.recall_data import Turn, read_turns, utterances_of
-from benchmarks.runner import command, percentiles, positive, read_rows, run
-from glyphoxa.adapters.local.minilm import MiniLm
-from glyphoxa.adapters.weights.store import WeightStore
+from benchmarks.runner import command, local_embeddings, percentiles, positive, read_rows, run
 from glyphoxa.app.background import open_talk_readers
 from glyphoxa.chronicle.salience import THRESHOLD, VECTORS_OF, Line, SalienceJudge
 from glyphoxa.chronicle.talk import BEFORE, NumberedUtterance, SceneTalk
@@ -55,7 +53,7 @@ async def measure(options: argparse.Namespace, _: Path) -> dict[str, Any]:
 def local_embed() -> Embed | None:
     """Return the local embedding model; None if it is not on this machine."""
     try:
-        return MiniLm(WeightStore(Settings().models.dir).path(VECTORS_OF)).embed
+        return local_embeddings().embed
     except NotFound:
         return None
 
@@ -152,14 +150,17 @@ def _is_with(one: NumberedUtterance, other: NumberedUtterance) -> bool:
 
 
 def _figures(kept: Collection[tuple[str, str]], labels: Labels) -> dict[str, float]:
-    n_kept = sum(turn in kept for turn in labels)
-    wanted = sum(labels.values())
-    right = sum(label and turn in kept for turn, label in labels.items())
+    return figures_of([turn in kept for turn in labels], list(labels.values()))
+
+
+def figures_of(kept: Sequence[bool], keep: Sequence[bool]) -> dict[str, float]:
+    n_kept, wanted = sum(kept), sum(keep)
+    right = sum(one and other for one, other in zip(kept, keep, strict=True))
     return {
         "precision": round(100 * right / max(n_kept, 1), 1),
         "recall": round(100 * right / max(wanted, 1), 1),
         "f1": round(200 * right / max(n_kept + wanted, 1), 1),
-        "written_percent": round(100 * n_kept / max(len(labels), 1), 1),
+        "written_percent": round(100 * n_kept / max(len(keep), 1), 1),
     }
 
 

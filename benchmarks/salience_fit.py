@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from benchmarks.recall_data import read_turns
 from benchmarks.runner import command, run
-from benchmarks.salience import lines_of, local_embed, read_labels
+from benchmarks.salience import figures_of, lines_of, local_embed, read_labels
 from glyphoxa.chronicle.salience import Features, SalienceJudge
 from glyphoxa.domain.errors import InvalidInput
 
@@ -62,7 +62,7 @@ def measure(options: argparse.Namespace, _: Path) -> dict[str, Any]:
     for vectors in ("", " with vectors"):
         keep = examples[f"gate{vectors}"].keep
         kept = (scores[f"gate{vectors}"] >= 0) | (scores[f"backstop{vectors}"] >= 0)
-        figures[f"both{vectors}"] = figures_of(kept, keep)
+        figures[f"both{vectors}"] = figures_of(kept.tolist(), keep.tolist())
     if options.out is not None:
         options.out.write_text(json.dumps(shipped) + "\n", "utf-8")
     return {"labels": len(labels), "keep": sum(labels.values()), **figures}
@@ -138,19 +138,10 @@ def log_loss(guessed: Array, keep: NDArray[np.bool_]) -> float:
     return float(np.logaddexp(0, np.where(keep, -guessed, guessed)).mean())
 
 
-def figures_of(kept: NDArray[np.bool_], keep: NDArray[np.bool_]) -> dict[str, float]:
-    right = int((kept & keep).sum())
-    return {
-        "precision": round(100 * right / max(int(kept.sum()), 1), 1),
-        "recall": round(100 * right / max(int(keep.sum()), 1), 1),
-        "f1": round(200 * right / max(int(kept.sum() + keep.sum()), 1), 1),
-        "written_percent": round(100 * float(kept.mean()), 1),
-    }
-
-
 def curve(guessed: Array, keep: NDArray[np.bool_]) -> list[dict[str, float]]:
     """Return the figures at thresholds that find 60 to 90 % of the turns to keep."""
-    return [figures_of(guessed >= np.quantile(guessed[keep], 1 - share / 100), keep) for share in range(60, 95, 5)]
+    limits = [np.quantile(guessed[keep], 1 - share / 100) for share in range(60, 95, 5)]
+    return [figures_of((guessed >= limit).tolist(), keep.tolist()) for limit in limits]
 
 
 def _examples(options: argparse.Namespace, labels: Mapping[tuple[str, str], bool]) -> dict[str, Examples]:

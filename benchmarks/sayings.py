@@ -18,21 +18,26 @@ figures are of each evening by weights fitted to the others: of the sentences ra
 from __future__ import annotations
 
 import argparse
-import json
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby
-from math import exp
+from itertools import chain, groupby
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks import logistic
-from benchmarks.extraction import known_of, players_of, read_gold, scene_of
-from benchmarks.logistic import Example
+from benchmarks import labelled
+from benchmarks.extraction import known_of, players_of, read_gold, read_scenes
+from benchmarks.labelled import (
+    Example,
+    by_threshold,
+    cross_validated,
+    fit_command,
+    read_columns,
+    write_weights,
+)
 from benchmarks.recall_data import Turn, read_turns, utterances_of
-from benchmarks.runner import command, percent, run
+from benchmarks.runner import run
 from glyphoxa.chronicle.rules_extractor import names_of
 from glyphoxa.chronicle.salience import names_in
 from glyphoxa.chronicle.statements import SPEAKER, NameSpan, facts_in, saying_signs, sentences_of
@@ -41,7 +46,6 @@ from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.dm.wrap_up import Remark, WrapUp
 from glyphoxa.domain.campaign import Entity
-from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, EntityId
 from glyphoxa.language.new_names import NameFinder
 from glyphoxa.language.text import Text, log_odds
@@ -69,7 +73,6 @@ _PASSING: Final = (
 _FOLDS: Final = 6
 _SHARED: Final = 1
 _THRESHOLDS: Final = (0.0, 0.3, 0.4, 0.5, 0.7)
-_DATA: Final = Path(__file__).parent / "data" / "sayings" / "lines.tsv"
 _NAME: Final = re.compile(r"\[([^\]]+)\]")
 
 
@@ -81,13 +84,13 @@ def measure(options: argparse.Namespace, _: Path) -> dict[str, Any]:
     lines = read(options.file)
     recorded = [] if options.scenes is None else list(of_scenes(options.scenes, options.turns))
     if options.out is not None:
-        options.out.write_text(json.dumps(fitted([*lines, *recorded]), ensure_ascii=False) + "\n", "utf-8")
+        write_weights(options.out, fitted([*lines, *recorded]))
     figures = {"lines": figures_of(lines, recorded), "recorded": figures_of(recorded, lines)}
     invented = list(invented_remarks(options.file.with_name(_WORTH)))
     evenings = {} if options.scenes is None else evenings_of(options.scenes, options.turns)
     if options.remarks is not None:
         every = [*invented, *(example for each in evenings.values() for example in each)]
-        options.remarks.write_text(json.dumps(fitted(every, PENALTY_OF_REMARKS)) + "\n", "utf-8")
+        write_weights(options.remarks, fitted(every, PENALTY_OF_REMARKS))
     return figures | {"remarks": {name: best_of(evenings, name, invented) for name in evenings}}
 
 
@@ -101,25 +104,13 @@ def best_of(evenings: Mapping[str, Sequence[Example]], measured: str, invented: 
 
 def figures_of(examples: Sequence[Example], others: Sequence[Example]) -> dict[str, Any]:
     """Return what is kept from each probability on: how many, the share that is right, and the share of right ones."""
-    judged = [
-        (1 / (1 + exp(-log_odds(example.signs, weights))), example.is_wanted)
-        for fold in range(_FOLDS)
-        for weights in [fitted([*(each for n, each in enumerate(examples) if n % _FOLDS != fold), *others])]
-        for example in examples[fold::_FOLDS]
-    ]
-    kept = {least: [is_wanted for sure, is_wanted in judged if sure >= least] for least in _THRESHOLDS}
-    return {
-        str(least): {
-            "found": len(each),
-            "precision": percent(sum(each), len(each)),
-            "recall": percent(sum(each), sum(kept[0.0])),
-        }
-        for least, each in kept.items()
-    }
+    folds = [place % _FOLDS for place in range(len(examples))]
+    odds = cross_validated(examples, folds, lambda rest: fitted([*rest, *others]))
+    return by_threshold(odds, examples, _THRESHOLDS)
 
 
 def fitted(examples: Sequence[Example], penalty: float = PENALTY) -> Mapping[str, float]:
-    return logistic.fitted(examples, penalty=penalty)
+    return labelled.fitted(examples, penalty=penalty)
 
 
 def read(path: Path) -> list[Example]:
@@ -127,16 +118,15 @@ def read(path: Path) -> list[Example]:
     Raises:
         InvalidInput: A line has another form, or the rules find nothing in it; the message has its place.
     """
-    examples = []
-    for number, row in enumerate(path.read_text("utf-8").splitlines(), start=1):
-        match row.split("\t"):
-            case [_, "0" | "1" as label, text] if signs := _signs_of(text):
-                examples += [Example(each, label == "1") for each in signs]
-            case _:
-                raise InvalidInput(
-                    f"{path}:{number}: {row!r}; valid: a language, 1 or 0, and a text with a saying and its names in []"
-                )
-    return examples
+    valid = "a language, 1 or 0, and a text with a saying and its names in []"
+    return list(chain.from_iterable(read_columns(path, _examples, valid=valid)))
+
+
+def _examples(columns: Sequence[str]) -> list[Example] | None:
+    match columns:
+        case [_, "0" | "1" as label, text] if signs := _signs_of(text):
+            return [Example(each, label == "1") for each in signs]
+    return None
 
 
 def _signs_of(text: str) -> list[frozenset[str]]:
@@ -150,15 +140,13 @@ def _signs_of(text: str) -> list[frozenset[str]]:
 
 def of_scenes(directory: Path, turns: Path) -> Iterator[Example]:
     """Yield what the rules find in lines of recorded scenes. It is worth storing if a label of the line says it."""
-    talk_of = read_turns(turns)
-    for scene in read_gold(directory / "gold.jsonl"):
-        campaign = read_campaign(directory / f"{scene['campaign']}.yaml").campaign
-        language, names = campaign.language, names_of(known_of(campaign), campaign.language)
-        plays = players_of(campaign, str(scene.get("session", "")))
-        for each in scene_of(scene, talk_of[CampaignId(scene["campaign"])], language, plays).said:
-            is_known = each.utterance.speaker_name in plays.values()
+    for scene in read_scenes(directory, turns):
+        language = scene.campaign.language
+        names = names_of(scene.known, language)
+        for each in scene.talk.said:
+            is_known = each.utterance.speaker_name in scene.plays.values()
             line, turn = each.utterance.text, each.utterance.id.split("/")[-1]
-            labels = [Text.of(fact["value"]) for fact in scene.get("facts", ()) if turn in fact["evidence"]]
+            labels = [Text.of(fact["value"]) for fact in scene.labels.get("facts", ()) if turn in fact["evidence"]]
             for sentence in sentences_of(line, list(names_in(line, NameFinder(language), names))):
                 telling = Text.of(sentence.text).telling(language)
                 is_wanted = any(len(telling & label.telling(language)) >= _SHARED for label in labels)
@@ -174,12 +162,9 @@ def invented_remarks(path: Path) -> Iterator[Example]:
         InvalidInput: A line has another form; the message has its place.
     """
     rows = defaultdict[str, list[tuple[str, str, str]]](list)
-    for number, row in enumerate(path.read_text("utf-8").splitlines(), start=1):
-        match row.split("\t"):
-            case [language, "0" | "1" as label, speaker, text]:
-                rows[language].append((label, speaker, text))
-            case _:
-                raise InvalidInput(f"{path}:{number}: {row!r}; valid: a language, 1 or 0, a speaker or -, and a text")
+    valid = "a language, 1 or 0, a speaker or -, and a text"
+    for language, label, speaker, text in read_columns(path, _remark, valid=valid):
+        rows[language].append((label, speaker, text))
     for language, said in rows.items():
         people = {speaker for _, speaker, _ in said} - {"-"}
         others = {name for *_, text in said for name in _NAME.findall(text)} - people
@@ -194,6 +179,13 @@ def invented_remarks(path: Path) -> Iterator[Example]:
         ]
         for remark in _remarks(known, language, turns):
             yield from [Example(remark.signs, said[remark.line.ordinal][0] == "1")] * _COPIES
+
+
+def _remark(columns: Sequence[str]) -> tuple[str, str, str, str] | None:
+    match columns:
+        case [language, "0" | "1" as label, speaker, text]:
+            return language, label, speaker, text
+    return None
 
 
 def evenings_of(directory: Path, turns: Path) -> dict[str, list[Example]]:
@@ -242,11 +234,9 @@ def _remarks(known: Sequence[KnownEntity], language: str, said: Sequence[Turn]) 
 
 
 def _options() -> argparse.ArgumentParser:
-    options = command("sayings", __doc__)
-    options.add_argument("file", nargs="?", type=Path, metavar="FILE", default=_DATA, help="labelled lines")
+    options = fit_command("sayings", __doc__)
     options.add_argument("--scenes", type=Path, metavar="DIR", help="recorded scenes to fit to, too")
     options.add_argument("--turns", type=Path, metavar="FILE", help="the transcript of the scenes")
-    options.add_argument("--out", type=Path, metavar="FILE", help="write the weights to this file")
     options.add_argument("--remarks", type=Path, metavar="FILE", help="write the weights of remarks to this file")
     return options
 

@@ -12,30 +12,25 @@ that are fitted to all lines. The result is the same each time.
 from __future__ import annotations
 
 import argparse
-import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from benchmarks import logistic
-from benchmarks.logistic import Example
-from benchmarks.runner import command, percent, run, to_write, write_rows
+from benchmarks import labelled
+from benchmarks.labelled import Example, fit_command, read_columns, write_weights
+from benchmarks.runner import percent, run, to_write, write_rows
 from glyphoxa.chronicle.kinds import Kind, features, kind_of
 from glyphoxa.chronicle.statements import NameSpan, sentences_of
-from glyphoxa.domain.errors import InvalidInput
 
 HELD_BACK: Final = ("court", "desert")
 PENALTY: Final = 0.5
 """Chosen by cross-validation of the other worlds, each wording judged by weights fitted to others."""
 _LEAST_WEIGHT: Final = 0.03
-_DATA: Final = Path(__file__).parent / "data"
 _SIGNS: Final = re.compile(r"[\[\]<>]")
 _BEGINS, _ENDS = "\x02", "\x03"
 """Marks of the claim in a text. They survive the marking of names, which changes offsets."""
-
-Weights = Mapping[str, Mapping[str, float]]
 
 
 class Statement(NamedTuple):
@@ -57,8 +52,9 @@ def measure(options: argparse.Namespace, _: Path) -> dict[str, Any]:
     rest = [each for each in statements if each.world not in HELD_BACK]
     held_back = [each for each in statements if each.world in HELD_BACK]
     if options.out is not None:
-        options.out.write_text(json.dumps(fitted(statements), ensure_ascii=False) + "\n", "utf-8")
-    judgements = judged(held_back, fitted(rest))
+        write_weights(options.out, fitted(statements))
+    weights = fitted(rest)
+    judgements = [(each, kind_of(each.found, weights)) for each in held_back]
     if options.failures is not None:
         wrong = [(each, kind) for each, kind in judgements if each.kind is not kind]
         write_rows(options.failures, [{"text": each.text, "kind": each.kind, "found": kind} for each, kind in wrong])
@@ -84,14 +80,10 @@ def figures_of(judgements: Sequence[tuple[Statement, Kind]]) -> dict[str, float 
     }
 
 
-def judged(statements: Sequence[Statement], weights: Weights | None) -> list[tuple[Statement, Kind]]:
-    return [(each, kind_of(each.found, weights)) for each in statements]
-
-
 def fitted(statements: Sequence[Statement]) -> dict[str, dict[str, float]]:
     """Return the weights of each kind, without the smallest."""
     weights = {
-        kind: logistic.fitted([Example(each.found, each.kind is kind) for each in statements], penalty=PENALTY)
+        kind: labelled.fitted([Example(each.found, each.kind is kind) for each in statements], penalty=PENALTY)
         for kind in Kind
     }
     return {
@@ -105,17 +97,15 @@ def read(path: Path) -> list[Statement]:
     Raises:
         InvalidInput: A line has another form; the message has its place.
     """
-    statements = []
-    for number, row in enumerate(path.read_text("utf-8").splitlines(), start=1):
-        match row.split("\t"):
-            case [language, world, kind, text] if kind in list(Kind) and (found := found_in(text)) is not None:
-                statements.append(Statement(language, world, Kind(kind), text, found))
-            case _:
-                raise InvalidInput(
-                    f"{path}:{number}: {row!r}; valid: a language, a world, {' or '.join(Kind)}, and a text with a "
-                    "claim in <> and its names in []"
-                )
-    return statements
+    text = "and a text with a claim in <> and its names in []"
+    return read_columns(path, _statement, valid=f"a language, a world, {' or '.join(Kind)}, {text}")
+
+
+def _statement(columns: Sequence[str]) -> Statement | None:
+    match columns:
+        case [language, world, kind, text] if kind in list(Kind) and (found := found_in(text)) is not None:
+            return Statement(language, world, Kind(kind), text, found)
+    return None
 
 
 def found_in(text: str) -> frozenset[str] | None:
@@ -141,12 +131,8 @@ def found_in(text: str) -> frozenset[str] | None:
 
 
 def _options() -> argparse.ArgumentParser:
-    options = command("statements", __doc__)
-    options.add_argument(
-        "file", nargs="?", type=Path, metavar="FILE", default=_DATA / "statements" / "lines.tsv", help="labelled lines"
-    )
+    options = fit_command("statements", __doc__)
     options.add_argument("--failures", type=to_write, metavar="FILE", help="write what the held-back lines get wrong")
-    options.add_argument("--out", type=Path, metavar="FILE", help="write the weights to this file")
     return options
 
 

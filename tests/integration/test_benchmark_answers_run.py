@@ -11,7 +11,6 @@ import pytest
 
 from benchmarks.servers.openai import OpenAiServer, Reply
 from tests.support.benchmark_runs import figures_of
-from tests.support.proof import proof_only
 
 DATA = Path(__file__).resolve().parents[2] / "benchmarks" / "data"
 
@@ -31,16 +30,14 @@ async def test_grounding_judges_the_answer_of_a_whole_turn(reachable_dir: Path) 
     assert float(str(found["tokens_mean"])) > 0
 
 
-@pytest.mark.parametrize("more", [(), pytest.param(("--attacks",), marks=proof_only)], ids=["lines", "attacks"])
-async def test_persona_judges_every_line(reachable_dir: Path, more: tuple[str, ...]) -> None:
+async def test_persona_judges_every_line(reachable_dir: Path) -> None:
     found = await answers(
-        *("persona", "--half", "tune", "--language", "en", "--limit", "2", *more),
+        *("persona", "--half", "tune", "--language", "en", "--limit", "2"),
         reply="I would not know, friend.",
         temporary=reachable_dir,
     )
     assert int(str(found["lines"])) + int(str(found["not_addressed"])) == 2
     assert found["silent"] == 0
-    assert ("tokens_said" in found) == bool(more)
 
 
 async def test_long_session_shows_what_left_the_window(reachable_dir: Path, tmp_path: Path) -> None:

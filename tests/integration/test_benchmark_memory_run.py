@@ -6,27 +6,12 @@ from pathlib import Path
 
 from benchmarks.memory_operations import REQUIRED
 from tests.support.benchmark_runs import figures_of
-from tests.support.proof import proof_only
 
-INVENTED = ("--embeddings", "invented")
-TINY = ("--turns", "60", "--campaigns", "1", "--entities", "20", "--relationships", "30", "--samples", "3", *INVENTED)
-SMALL = (
-    "--turns",
-    "900",
-    "--campaigns",
-    "2",
-    "--entities",
-    "80",
-    "--relationships",
-    "200",
-    "--samples",
-    "24",
-    *INVENTED,
-)
+SMALL = "--turns 900 --campaigns 2 --entities 80 --relationships 200 --samples 24 --embeddings invented"
 
 
 def test_the_last_line_tells_every_operation_with_what_it_found(reachable_dir: Path) -> None:
-    figures = figures_of("memory", *SMALL, temporary=reachable_dir)
+    figures = figures_of("memory", *SMALL.split(), temporary=reachable_dir)
     for name in REQUIRED:
         assert 0 < figures[name]["p50_ms"] <= figures[name]["p95_ms"] <= figures[name]["p99_ms"], name
         assert figures[name]["empty_percent"] < 100, name
@@ -35,12 +20,3 @@ def test_the_last_line_tells_every_operation_with_what_it_found(reachable_dir: P
     assert figures["loaded_chunks"] >= figures["loaded_turns"]
     assert figures["load_s"] > 0 and figures["turns_per_s"] > 0 and figures["db_mb"] > 0
     assert not list(reachable_dir.iterdir())
-
-
-@proof_only
-def test_a_directory_that_is_kept_is_filled_once(reachable_dir: Path) -> None:
-    kept = reachable_dir / "kept"
-    first = figures_of("memory", *TINY, "--only", "neighbours_1", "--data-dir", kept, temporary=reachable_dir)
-    again = figures_of("memory", *TINY, "--only", "recent", "--data-dir", kept, temporary=reachable_dir)
-    assert again["load_s"] == first["load_s"]
-    assert "neighbours_1" not in again and again["recent"]["empty_percent"] == 0

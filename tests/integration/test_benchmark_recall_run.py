@@ -5,29 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-
-from benchmarks import recall
 from tests.support.benchmark_runs import figures_of
-from tests.support.proof import proof_only
 
 INVENTED = ("--embeddings", "invented")
 FIGURES = {"questions", "r5", "r10", "r20", "mrr", "hit10"}
 TIMES = {"p50_ms", "p95_ms"}
-ARMS = {
-    "and",
-    "or",
-    "bm25",
-    "dense",
-    "rrf",
-    "convex",
-    "full",
-    "lexical",
-    "no-neighbours",
-    "no-speaker",
-    "+dpp",
-    "graphrag",
-}
+ARMS = {"and", "or", "bm25", "dense", "rrf", "convex", "full", "lexical"}
+ARMS |= {"no-neighbours", "no-speaker", "+dpp", "graphrag"}
 TALK = {
     "fen": (
         ("Merle", "The ferryman wants three silver for the crossing."),
@@ -43,8 +27,6 @@ TALK = {
         ("Merle", "Is that a heron or a man?"),
         ("Tamsin", "It is old Wystan, the eel catcher."),
         ("Merle", "He owes me a knife with a bone handle."),
-        ("Tamsin", "Ask him about the path to the chapel then."),
-        ("Merle", "He says it is gone since the flood."),
     ),
     "mine": (
         ("Piers", "Captain Orla has closed the lower gallery."),
@@ -60,8 +42,6 @@ TALK = {
         ("Piers", "Brother Hew keeps the guild's books."),
         ("Agnes", "He drinks at the Green Kettle every evening."),
         ("Piers", "I will buy him a beer and ask."),
-        ("Agnes", "Do not tell him about the helmet."),
-        ("Piers", "I would sooner tell the rats."),
     ),
 }
 QUESTIONS = (
@@ -98,7 +78,7 @@ def test_every_arm_answers_every_question(reachable_dir: Path) -> None:
     lines = data / "lines.jsonl"
     figures = figures_of(*("recall", data, "--arm", "all", "--per-question", lines, *INVENTED), temporary=reachable_dir)
     assert {*FIGURES, *TIMES, "lexical_p50_ms", "lexical_p95_ms", "load_s", "arms", "by_category"} <= set(figures)
-    assert (figures["questions"], figures["turns"]) == (6, 30)
+    assert (figures["questions"], figures["turns"]) == (6, 26)
     assert (figures["without_evidence"], figures["evidence_dropped"]) == (1, 1)
     assert set(figures["by_category"]) == {"single-hop", "multi-hop", "temporal"}
     assert set(figures["arms"]) >= ARMS
@@ -113,18 +93,6 @@ def test_every_arm_answers_every_question(reachable_dir: Path) -> None:
     assert {path.name for path in reachable_dir.iterdir()} == {"data"}
 
 
-@proof_only
-def test_without_an_arm_only_what_is_shipped_is_measured_and_talk_that_is_kept_is_loaded_once(
-    reachable_dir: Path,
-) -> None:
-    data, kept = small_data(reachable_dir), reachable_dir / "kept"
-    kept.mkdir(mode=0o711)
-    first = figures_of("recall", data, "--limit", "3", "--data-dir", kept, *INVENTED, temporary=reachable_dir)
-    assert (first["questions"], first["arms"]) == (3, {})
-    again = figures_of("recall", data, "--data-dir", kept, *INVENTED, temporary=reachable_dir)
-    assert (again["questions"], again["load_s"]) == (6, first["load_s"])
-
-
 def test_prefetch_covers_questions_before_the_final_transcript(reachable_dir: Path) -> None:
     data = small_data(reachable_dir)
     # What is near only in spelling is not about the question: words alone decide.
@@ -134,12 +102,3 @@ def test_prefetch_covers_questions_before_the_final_transcript(reachable_dir: Pa
     assert set(figures["by_category"]) == {"single-hop", "multi-hop", "temporal"}
     assert 0 < figures["coverage_before_final"] <= 100 and figures["coverage"] > 60
     assert 0 < figures["tokens_mean"] <= figures["tokens_max"] <= 300
-
-
-def test_arguments_are_checked_before_anything_is_loaded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    nowhere = str(tmp_path / "no" / "such" / "place")
-    assert recall.main([nowhere, "--arm", "full", "bm52"]) == 1
-    assert "no arm 'bm52'; did you mean 'bm25'?" in capsys.readouterr().err
-    with pytest.raises(SystemExit):
-        recall.main([str(tmp_path), "--per-question", f"{nowhere}/lines.jsonl"])
-    assert "no file can be written there" in capsys.readouterr().err

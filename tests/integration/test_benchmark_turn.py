@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import signal
 import sys
@@ -17,29 +16,8 @@ from tests.support.patience import DEADLINE_S
 from tests.support.proof import proof_only
 
 ROOT = Path(__file__).resolve().parents[2]
-KEYS = {
-    "first_audio_p50_ms",
-    "first_audio_p95_ms",
-    "overhead_p50_ms",
-    "overhead_p95_ms",
-    "stages",
-    "hot_context_p50_ms",
-    "hot_context_p95_ms",
-    "outcomes",
-    "turns",
-    "rss_mb",
-}
-
-
-async def _started(*options: str, temporary: Path) -> asyncio.subprocess.Process:
-    return await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "benchmarks.turn", *options),
-        cwd=ROOT,
-        env=os.environ | {"TMPDIR": str(temporary)},
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        start_new_session=True,
-    )
+KEYS = {f"{what}_p{n}_ms" for what in ("first_audio", "overhead", "hot_context") for n in (50, 95)}
+KEYS |= {"stages", "outcomes", "turns", "rss_mb"}
 
 
 def _left_over(temporary: Path) -> list[str]:
@@ -66,18 +44,11 @@ def temporary():
 
 
 @pytest.mark.models
-async def test_two_turns_give_every_figure_as_the_last_line(temporary: Path) -> None:
-    run = await _started(
-        "--turns", "2", "--npcs", "2", "--speakers", "2", "--history-entries", "20", temporary=temporary
-    )
-    async with asyncio.timeout(DEADLINE_S):
-        out, told = await run.communicate()
-
-    assert run.returncode == 0, told.decode()
-    figures = json.loads(out.decode().splitlines()[-1])
+def test_two_turns_give_every_figure_as_the_last_line(temporary: Path) -> None:
+    options = ("--turns", "2", "--npcs", "2", "--speakers", "2", "--history-entries", "20")
+    figures = figures_of("turn", *options, temporary=temporary)
     assert set(figures) == KEYS
-    assert figures["turns"] == 2
-    assert figures["outcomes"] == {"answered": 2}
+    assert (figures["turns"], figures["outcomes"]) == (2, {"answered": 2})
     assert {"detector", "transcript", "context", "first_token", "first_audio"} <= set(figures["stages"])
     assert all(set(step) == {"p50", "p95"} for step in figures["stages"].values())
     assert figures["first_audio_p50_ms"] > figures["overhead_p50_ms"]
@@ -88,7 +59,14 @@ async def test_two_turns_give_every_figure_as_the_last_line(temporary: Path) -> 
 @pytest.mark.parametrize("how", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=proof_only)])
 async def test_stopped_in_the_middle_it_leaves_nothing_behind(temporary: Path, how: signal.Signals) -> None:
     # Without a past: to load one takes as long as all the rest until the table is open.
-    run = await _started("--turns", "50", "--npcs", "2", "--history-entries", "0", temporary=temporary)
+    run = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "benchmarks.turn", "--turns", "50", "--npcs", "2", "--history-entries", "0"),
+        cwd=ROOT,
+        env=os.environ | {"TMPDIR": str(temporary)},
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.PIPE,
+        start_new_session=True,
+    )
     assert run.stderr is not None
     async with asyncio.timeout(DEADLINE_S):
         while b"turn   0" not in await run.stderr.readline():
