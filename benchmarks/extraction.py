@@ -247,7 +247,7 @@ def players_of(campaign: Campaign, session: str) -> dict[str, str]:
 class LabelledScene:
     """
     Attributes:
-        known: What the campaign's file knows.
+        known: The entities and characters of the campaign's file.
         plays: The entity that a speaker plays, by the speaker's name.
     """
 
