@@ -30,8 +30,7 @@ from glyphoxa.config.settings import Settings
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.events import SessionEnds
-from glyphoxa.npc.peers import Peers
-from glyphoxa.npc.table import Table
+from glyphoxa.npc.table import Peers, Table
 from glyphoxa.web.access.consent import CONSENT_LANGUAGES, ConsentRegister, consent_text
 from glyphoxa.web.access.links import Entrance, Links
 from glyphoxa.web.access.records import AuditKind, AuditLog, audit_path, consents_path

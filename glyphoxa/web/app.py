@@ -20,8 +20,7 @@ from starlette.staticfiles import StaticFiles
 from glyphoxa.actors.deadline import end_tasks
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable, counted
 from glyphoxa.domain.ids import NpcId, PlayerId
-from glyphoxa.npc.peers import ConnectPeer, Offer, OfferedServer
-from glyphoxa.npc.table import Table
+from glyphoxa.npc.table import ConnectPeer, Offer, OfferedServer, Table
 from glyphoxa.web.access.consent import sends_sound, sitter
 from glyphoxa.web.access.links import BadInvitation, Entrance
 from glyphoxa.web.access.records import AuditKind

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from glyphoxa.config.sections import IceServerSettings
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.npc.peers import OfferedServer
+from glyphoxa.npc.table import OfferedServer
 
 CREDENTIALS_VALID_S = 24 * 3_600
 """Longer than any session."""

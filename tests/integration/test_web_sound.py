@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.npc.peers import Offer
-from glyphoxa.npc.table import INPUT_RATE_HZ
+from glyphoxa.npc.table import INPUT_RATE_HZ, Offer
 from glyphoxa.web.requests import MAX_BODY_BYTES
 from glyphoxa_pipelines.webrtc import WebRtcPeers
 from tests.support.patience import until

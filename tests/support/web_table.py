@@ -49,9 +49,8 @@ from glyphoxa.domain.ids import (
 )
 from glyphoxa.domain.turn import AssembledPrompt, Outcome, Stage, TurnRecord
 from glyphoxa.npc.commands import Puppet, ShowControls, TableCommand
-from glyphoxa.npc.peers import Peers
 from glyphoxa.npc.session import TableSession
-from glyphoxa.npc.table import INPUT_RATE_HZ, OUTPUT_RATE_HZ, AudioSink, Table
+from glyphoxa.npc.table import INPUT_RATE_HZ, OUTPUT_RATE_HZ, AudioSink, Peers, Table
 from glyphoxa.npc.table_state import TypedLines
 from glyphoxa.web.access.links import Entrance
 from glyphoxa.web.app import create_app

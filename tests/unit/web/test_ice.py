@@ -9,7 +9,7 @@ import pytest
 from glyphoxa.config.sections import IceServerSettings
 from glyphoxa.config.settings import read_settings
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.npc.peers import OfferedServer
+from glyphoxa.npc.table import OfferedServer
 from glyphoxa.web.ice import CREDENTIALS_VALID_S, IceServer, servers_of, with_credentials
 
 NOW = 1_800_000_000
