@@ -46,7 +46,6 @@ from glyphoxa.domain.turn import LookUp
 from glyphoxa.judgement.safety import topics_of
 from glyphoxa.language.trades import cast_of
 from glyphoxa.npc.actor import NpcActor
-from glyphoxa.npc.budget import TierSelector, ToolLatencies
 from glyphoxa.npc.memory_tools import NpcMemory
 from glyphoxa.npc.mouth import Listener, Mouth
 from glyphoxa.npc.reviser import Reviser, SecondLook
@@ -57,7 +56,7 @@ from glyphoxa.npc.session_state import SessionStateKeeper, StoredSession
 from glyphoxa.npc.table import Ear, EarListener
 from glyphoxa.npc.table_state import TableState
 from glyphoxa.npc.tool_spec import CallableTool
-from glyphoxa.npc.toolbox import Toolbox
+from glyphoxa.npc.toolbox import TierSelector, Toolbox, ToolLatencies
 from glyphoxa.observability.timing import Observer, ServiceTime, measure_lag
 from glyphoxa.plugin import BrokenPlugin, references
 from glyphoxa.prompt.conversation import Conversation, RollingSummary

@@ -22,8 +22,8 @@ from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import TurnId, UtteranceId
 from glyphoxa.domain.session_state import SummarySentence
 from glyphoxa.domain.turn import Outcome, TierChoice
-from glyphoxa.npc.budget import TierSelector
 from glyphoxa.npc.mouth import Finished, Listener, Mouth, MouthEvent
+from glyphoxa.npc.toolbox import TierSelector
 from glyphoxa.prompt.conversation import Conversation, others_line, own_line
 from glyphoxa.prompt.prompt import Prompt
 from glyphoxa.transcript.ports import News

@@ -41,7 +41,7 @@ STALLED_AFTER_MS = 10_000
 """A stream without data for this long has failed, so that the turn ends instead of hanging."""
 
 TOOL_TIMEOUT_S = 5.0
-"""Above the highest tier's ceiling (`glyphoxa.npc.budget`), which applies first."""
+"""Above the highest tier's ceiling (`glyphoxa.npc.toolbox`), which applies first."""
 
 _DRAIN_S = 0.3
 """How long to read on after the model has stopped, so that the connection can be used again."""

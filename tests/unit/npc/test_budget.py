@@ -4,7 +4,7 @@ import pytest
 
 from glyphoxa.domain.campaign import BudgetTier
 from glyphoxa.domain.tiers import TIER_RULES, lower_tier
-from glyphoxa.npc.budget import TierSelector
+from glyphoxa.npc.toolbox import TierSelector
 
 
 def take(selector: TierSelector, question: str, *, at_ms: int, queued: int = 0) -> BudgetTier:

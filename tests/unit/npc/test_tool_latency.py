@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from glyphoxa.npc.budget import ToolLatencies
 from glyphoxa.npc.memory_tools import NpcMemory
-from glyphoxa.npc.toolbox import Toolbox
+from glyphoxa.npc.toolbox import Toolbox, ToolLatencies
 from tests.support.memory_twins import GRIMJAW, SALTMERE, Talk, a_world
 
 MINUTE_MS = 60_000
