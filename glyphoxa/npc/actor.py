@@ -27,8 +27,7 @@ from glyphoxa.npc.toolbox import TierSelector
 from glyphoxa.prompt.conversation import Conversation, others_line, own_line
 from glyphoxa.prompt.prompt import Prompt
 from glyphoxa.transcript.ports import News
-from glyphoxa.turns.effects import Cancel, Fill, Hold, Release, Resume
-from glyphoxa.turns.turn import Turn
+from glyphoxa.turns.turn import Cancel, Fill, Hold, Release, Resume, Turn
 
 
 class _Task(NamedTuple):

@@ -31,7 +31,7 @@ from glyphoxa.npc.actor import NpcActor
 from glyphoxa.npc.table_state import TableState
 from glyphoxa.turns.address import Addressed
 from glyphoxa.turns.dm_controls import Direction, DmControls
-from glyphoxa.turns.effects import Effect
+from glyphoxa.turns.turn import Effect
 from glyphoxa.turns.turn_taking import TurnTaking
 
 THE_DM: Final = PlayerId("the DM")

@@ -6,7 +6,7 @@ Protocol of use, for one NPC:
    cheap (prompt cache), is never audible and yields to a `begin`.
 2. `begin(turn, prompt)` starts generation and synthesis, but no playback. If the prompt has `words`, these are said.
 3. `release(turn)` starts playback; `hold(turn)` silences it until `resume(turn)`; `cancel(turn)` stops the turn at any
-   point. These names are those of turn taking's effects (`glyphoxa.turns.effects`).
+   point. These names are those of turn taking's effects (`glyphoxa.turns.turn`).
 4. The mouth reports to the `listener` it was built with, in order: `Marked`, `Injected`, `SentenceStarted` and
    `SentenceRejected` events, then exactly one `Finished` for each begun turn, also after `cancel`. `FailedEarly` comes
    at most once, before the release.

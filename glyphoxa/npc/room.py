@@ -44,7 +44,7 @@ from glyphoxa.npc.mouth import (
 from glyphoxa.npc.table_state import SessionIds, TableState
 from glyphoxa.transcript.journal import FinishedTurn, Journal, SoFar
 from glyphoxa.turns.address import Addressed, exchanges
-from glyphoxa.turns.effects import (
+from glyphoxa.turns.turn import (
     AskAgain,
     Begin,
     Cancel,
@@ -56,8 +56,9 @@ from glyphoxa.turns.effects import (
     Prime,
     Release,
     Resume,
+    Turn,
+    heard_stages,
 )
-from glyphoxa.turns.turn import Turn, heard_stages
 from glyphoxa.turns.turn_taking import TurnTaking
 
 RoomMessage = EarEvent | MouthEvent | Callable[[], object]

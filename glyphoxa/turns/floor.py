@@ -21,8 +21,7 @@ from glyphoxa.domain.defaults import GAP_MS
 from glyphoxa.domain.heard import Draft
 from glyphoxa.domain.ids import NpcId, PlayerId, TurnId
 from glyphoxa.domain.turn import Outcome
-from glyphoxa.turns.effects import Begin, Cancel
-from glyphoxa.turns.turn import Phase, SpokenQuestion, Turn
+from glyphoxa.turns.turn import Begin, Cancel, Phase, SpokenQuestion, Turn
 
 MAX_PASSED_OVER = 3
 """Later turns of a higher priority that may go first."""

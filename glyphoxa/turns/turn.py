@@ -1,7 +1,8 @@
-"""A turn: a question, its answer, and everything that is known of both.
+"""A turn: a question, its answer, and everything that is known of both; and what the room performs on it.
 
-Turn taking opens, changes and closes it (`glyphoxa.turns.turn_taking` describes its life). The room adds what the NPC's
-engine reports, and makes its record at the end.
+Turn taking opens, changes and closes it (`glyphoxa.turns.turn_taking` describes its life), and decides the effects. A
+turn is as it is when its effect is performed. The room adds what the NPC's engine reports, and makes its record at the
+end.
 """
 
 from __future__ import annotations
@@ -158,3 +159,90 @@ def heard_stages(draft: Draft) -> dict[Stage, int]:
         Stage.TRANSCRIPT_FINAL: draft.heard.transcript_ms,
         Stage.CORRECTED: draft.heard.corrected_ms,
     }
+
+
+@dataclass(frozen=True, slots=True)
+class Prime:
+    """Somebody is probably speaking to this NPC: prime its engine."""
+
+    npc: NpcId
+    player: PlayerId
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """Let the NPC generate an answer. Nothing may be heard yet."""
+
+    turn: Turn
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """The turn is final: its words are stored, and it will end in exactly one outcome."""
+
+    turn: Turn
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """The NPC has the floor."""
+
+    turn: Turn
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """The answer is late: play a short sound in character."""
+
+    turn: Turn
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """A player's voice overlaps the NPC: silence it for now.
+
+    Attributes:
+        voice_ms: When the voice had lasted long enough to hold the NPC.
+    """
+
+    turn: Turn
+    voice_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    """The voice was no interruption: the NPC continues where it was held."""
+
+    turn: Turn
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """Stop this turn. If no engine was asked, nothing will report its end."""
+
+    turn: Turn
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """Store a player's words and pass them to the NPCs of the scene.
+
+    A turn that no NPC answers is recorded, so that figures have no survivorship bias.
+
+    Attributes:
+        addressed: Who they were meant for.
+    """
+
+    draft: Draft
+    addressed: Addressed
+
+
+@dataclass(frozen=True, slots=True)
+class AskAgain:
+    """Call `tick` at this time. It is earlier than any other pending request."""
+
+    at_ms: int
+
+
+Effect = Prime | Begin | Commit | Release | Fill | Hold | Resume | Cancel | Keep | AskAgain

@@ -44,10 +44,24 @@ from glyphoxa.domain.ids import NpcId, PlayerId, TurnId
 from glyphoxa.domain.turn import Outcome, Stage, Unaddressed
 from glyphoxa.turns.address import Addressed
 from glyphoxa.turns.barge_in import BargeIn, BargeInAction, cuts_off, encourages
-from glyphoxa.turns.effects import AskAgain, Commit, Effect, Fill, Hold, Keep, Prime, Release, Resume
 from glyphoxa.turns.floor import OpenTurns, Overdue, Patience
 from glyphoxa.turns.questions import Questions
-from glyphoxa.turns.turn import Phase, QuestionPart, SpokenQuestion, Turn, same_words
+from glyphoxa.turns.turn import (
+    AskAgain,
+    Commit,
+    Effect,
+    Fill,
+    Hold,
+    Keep,
+    Phase,
+    Prime,
+    QuestionPart,
+    Release,
+    Resume,
+    SpokenQuestion,
+    Turn,
+    same_words,
+)
 
 # Conversation among NPCs.
 #

@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 from glyphoxa.domain.heard import NothingSaid, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import PlayerId, TurnId, UtteranceId
 from glyphoxa.domain.turn import Outcome, Stage
-from glyphoxa.turns.effects import Begin, Cancel, Commit, Effect, Release
 from glyphoxa.turns.floor import OpenTurns
 from glyphoxa.turns.questions import Questions
-from glyphoxa.turns.turn import Turn
+from glyphoxa.turns.turn import Begin, Cancel, Commit, Effect, Release, Turn
 from glyphoxa.turns.turn_taking import TurnTaking
 from tests.support.builders import BRAN, INNKEEPER, SMITH, TAMSIN, a_draft, a_partial
 from tests.support.proof import n_examples

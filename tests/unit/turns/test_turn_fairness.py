@@ -15,9 +15,8 @@ from glyphoxa.domain.ids import PlayerId, TurnId, UtteranceId
 from glyphoxa.domain.turn import Outcome, Stage, Unaddressed
 from glyphoxa.names.people import Understood
 from glyphoxa.turns.barge_in import cuts_off
-from glyphoxa.turns.effects import AskAgain, Begin, Cancel, Commit, Effect, Keep, Release
 from glyphoxa.turns.questions import Questions
-from glyphoxa.turns.turn import MAX_PARTS, SpokenQuestion, Turn
+from glyphoxa.turns.turn import MAX_PARTS, AskAgain, Begin, Cancel, Commit, Effect, Keep, Release, SpokenQuestion, Turn
 from glyphoxa.turns.turn_taking import TurnTaking
 from tests.support.builders import BRAN, INNKEEPER, SMITH, TAMSIN, a_draft, a_partial
 from tests.support.proof import IS_PROOF, n_examples

@@ -13,7 +13,9 @@ from glyphoxa.domain.ids import NpcId, PlayerId, TurnId
 from glyphoxa.domain.turn import Outcome, Stage
 from glyphoxa.language.calls import CallKind
 from glyphoxa.names.people import AddresseeMention, Understood
-from glyphoxa.turns.effects import (
+from glyphoxa.turns.floor import Patience
+from glyphoxa.turns.questions import Questions
+from glyphoxa.turns.turn import (
     AskAgain,
     Begin,
     Cancel,
@@ -25,10 +27,8 @@ from glyphoxa.turns.effects import (
     Prime,
     Release,
     Resume,
+    Turn,
 )
-from glyphoxa.turns.floor import Patience
-from glyphoxa.turns.questions import Questions
-from glyphoxa.turns.turn import Turn
 from glyphoxa.turns.turn_taking import TurnTaking
 from tests.support.builders import BRAN, INNKEEPER, SMITH, TAMSIN, a_draft, a_partial
 from tests.support.proof import n_examples
