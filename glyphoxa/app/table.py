@@ -70,10 +70,9 @@ from glyphoxa.prompt.wording import wording
 from glyphoxa.transcript.journal import SessionMark
 from glyphoxa.transcript.ports import MemorySearch
 from glyphoxa.transcript.sessions import LastSessions
-from glyphoxa.turns.address import Addressing
+from glyphoxa.turns.address import Addressing, Expertise
 from glyphoxa.turns.barge_in import BargeIn
 from glyphoxa.turns.dm_controls import DmControls
-from glyphoxa.turns.expertise import Expertise
 from glyphoxa.turns.floor import Floor, OpenTurns, Patience
 from glyphoxa.turns.questions import Questions
 from glyphoxa.turns.turn_taking import TurnTaking

@@ -9,11 +9,16 @@ Rules, in this order:
 4. Words clearly of the players' own world, or only fillers, are meant for nobody (`glyphoxa.language.table_talk`).
 5. Plans, thoughts, narration and remarks about somebody present are meant for nobody
    (`glyphoxa.language.sentence_form`). In conversation with an NPC, a player may speak to it about others.
-6. A question to everybody goes to the NPC whose trade it concerns, or that it clearly fits by meaning (`expertise`).
+6. A question to everybody goes to the NPC whose trade it concerns, or that it clearly fits by meaning (`Expertise`).
 7. Other words go to the NPC that this player was just talking to.
 8. A question or request goes to the NPC whose trade it concerns, else to the only NPC in the scene.
 
 If in doubt, nobody answers: an NPC that interrupts players is worse than one that must be asked again.
+
+By meaning, the question's content words are compared, as vectors, with each NPC's role, description and other
+attributes, and with the words of its trade. An NPC is meant only if it fits clearly: better than the others present,
+and no worse than the best of all trades, whether or not somebody here has it. "Did anyone see a red coat?" concerns a
+tailor, so it is not for the medic.
 """
 
 from __future__ import annotations
@@ -21,16 +26,24 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import groupby
 from operator import attrgetter
+from typing import Final, Self
 
+import numpy as np
+from numpy import float32
+from numpy.typing import NDArray
+
+from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import NpcId, PlayerId
 from glyphoxa.domain.turn import Unaddressed
 from glyphoxa.language.calls import CallKind
-from glyphoxa.language.sentence_form import Form
+from glyphoxa.language.sentence_form import Form, without_call_to_all
 from glyphoxa.language.table_talk import is_filler
-from glyphoxa.language.trades import Cast
+from glyphoxa.language.text import FUNCTION_WORDS, Text
+from glyphoxa.language.trades import TRADE_WORDS, Cast, cast_of
 from glyphoxa.names.people import AddresseeMention, Understood
 
 _AMONG_PLAYERS_MS = 20_000
@@ -291,3 +304,62 @@ def exchanges(said: Sequence[Utterance]) -> Iterator[tuple[PlayerId, NpcId, int]
         if len(spoke) == 1:
             yield PlayerId(spoke.pop()), utterance.npc_id, utterance.at_ms + utterance.duration_ms
         spoke.clear()
+
+
+Embed = Callable[[Sequence[str]], NDArray[float32]]
+"""Returns rows of unit length. It may take some milliseconds, because only questions to everybody are embedded."""
+_CLEARLY: Final = 0.06
+"""Least distance in cosine to the next NPC."""
+_BELOW_A_TRADE: Final = 0.05
+"""How much closer the question may be to a trade that the NPC does not have."""
+_LEAST: Final = 0.24
+_MOST_WORDS: Final = 16
+_REMEMBERED: Final = 64
+
+
+class Expertise:
+    """
+    Args:
+        profiles: For each NPC, the vectors of its role, attributes and trades; shape (n, dimensions).
+        trades: The vectors of each trade's words.
+    """
+
+    def __init__(
+        self, profiles: Mapping[NpcId, NDArray[float32]], trades: Sequence[NDArray[float32]], embed: Embed
+    ) -> None:
+        self._profiles = profiles
+        self._trades = trades
+        self._embed = embed
+        self._asked = lru_cache(_REMEMBERED)(self._vector)
+
+    @classmethod
+    def of(cls, campaign: Campaign, embed: Embed) -> Self:
+        """Embed the profiles of the NPCs that answer without being called. Takes a second: call it in a thread."""
+        entities = {entity.id: entity for entity in campaign.entities}
+        trades = {trade: embed(sorted(words)) for trade, words in TRADE_WORDS.items()}
+        profiles: dict[NpcId, NDArray[float32]] = {}
+        for npc, member in cast_of(campaign).characters.items():
+            entity = entities.get(campaign.npc(npc).entity_id)
+            told = entity.attributes.values() if entity is not None else ()
+            texts = [text for text in (member.role, *told) if isinstance(text, str) and text.strip()]
+            if texts and not member.address_only:
+                profiles[npc] = np.concatenate([embed(texts), *(trades[trade] for trade in sorted(member.trades))])
+        return cls(profiles, list(trades.values()), embed)
+
+    def fitting(self, question: str, present: Sequence[NpcId]) -> NpcId | None:
+        """Return the present NPC that a question to everybody clearly concerns; None for none."""
+        known = [npc for npc in present if npc in self._profiles]
+        asked = [word for word in Text.of(without_call_to_all(question)).spoken if word not in FUNCTION_WORDS]
+        if not known or not asked:
+            return None
+        vector = self._asked(" ".join(asked[-_MOST_WORDS:]))
+        fits = sorted(((float((self._profiles[npc] @ vector).max()), npc) for npc in known), reverse=True)
+        best, npc = fits[0]
+        another = fits[1][0] if len(fits) > 1 else 0.0
+        trade = max(float((words @ vector).max()) for words in self._trades)
+        is_clear = best >= max(_LEAST, another + _CLEARLY, trade - _BELOW_A_TRADE)
+        return npc if is_clear else None
+
+    def _vector(self, text: str) -> NDArray[float32]:
+        vector: NDArray[float32] = self._embed([text])[0]
+        return vector

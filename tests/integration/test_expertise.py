@@ -9,8 +9,7 @@ from glyphoxa.domain.campaign import Campaign, Entity, Npc
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId
 from glyphoxa.language.trades import cast_of
 from glyphoxa.names.people import Understood
-from glyphoxa.turns.address import Addressing
-from glyphoxa.turns.expertise import Expertise
+from glyphoxa.turns.address import Addressing, Expertise
 from tests.support.weights import weights
 
 pytestmark = pytest.mark.models
