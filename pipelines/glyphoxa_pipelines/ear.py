@@ -24,10 +24,9 @@ from glyphoxa.app.engines import EarSpec
 from glyphoxa.npc.table import INPUT_RATE_HZ
 from glyphoxa.turns.endpointing import Endpointing, SpeechEnd
 from glyphoxa_pipelines.host import RunningGraph, host_of
-from glyphoxa_processors.corrector import PhoneticCorrector
-from glyphoxa_processors.end_of_turn import EndOfTurn
 from glyphoxa_processors.frames import KeytermsFrame
 from glyphoxa_processors.hot_context import KeywordPrefetcher
+from glyphoxa_processors.transcripts import EndOfTurn, PhoneticCorrector
 
 _MIN_STOP_MS = 96
 """Three detector windows. With fewer, a single uncertain window would end the speech."""
