@@ -132,8 +132,8 @@ def report(path: Path | None, asked: Mapping[str, str], answer: Answer, judgemen
 def tone_stages(spec: MouthSpec, rules: ReplyRules | None = None) -> Graph:
     """Return the product's stages, with a voice that takes no time."""
     from glyphoxa_pipelines.cascaded import llm_of, stages
-    from glyphoxa_processors.hibari_tts import HibariTTS
     from glyphoxa_processors.llm import SpokenLLM, StreamDeadlines
+    from glyphoxa_processors.streamed_voice import HibariTTS
 
     llm = llm_of(spec)
     if isinstance(llm, SpokenLLM):

@@ -27,11 +27,11 @@ from glyphoxa.prompt.wording import StandIns, wording
 from glyphoxa.providers.building import LLM, TTS, build, runs_here
 from glyphoxa_pipelines.host import RunningGraph, host_of
 from glyphoxa_processors.frames import BeginFrame, FillerFrame, PrimeFrame
-from glyphoxa_processors.hibari_tts import HibariTTS
 from glyphoxa_processors.hot_context import HotContextInjector
 from glyphoxa_processors.llm import STALLED_AFTER_MS, SpokenLLM, StreamDeadlines
 from glyphoxa_processors.speaker import PATIENCE_MS, Speaker
 from glyphoxa_processors.spoken_text import Decide, ReplyRules, SpokenText
+from glyphoxa_processors.streamed_voice import HibariTTS
 from glyphoxa_processors.tools import ToolRounds
 
 if TYPE_CHECKING:

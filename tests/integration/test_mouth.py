@@ -22,8 +22,8 @@ from glyphoxa.judgement.reply import ReplyCheck
 from glyphoxa.language.sentences import SentenceSplitter
 from glyphoxa.language.spoken_form import SpokenForm
 from glyphoxa.npc.mouth import FailedEarly, Finished, Injected, Marked, SentenceRejected, SentenceStarted
-from glyphoxa_processors.hibari_tts import HibariTTS
 from glyphoxa_processors.llm import SpokenLLM, StreamDeadlines
+from glyphoxa_processors.streamed_voice import HibariTTS
 from tests.support.memory_twins import tools_of
 from tests.support.patience import DEADLINE_MS, DEADLINE_S
 from tests.support.pipecat_fakes import GRIMJAW, Memory, ModelServer, OneMachine, hum, model_server, prompt, stage

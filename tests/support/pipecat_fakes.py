@@ -36,9 +36,9 @@ from glyphoxa.prompt.prompt import HotContext, Message, Prompt
 from glyphoxa_pipelines.cascaded import GraphMouth, stages
 from glyphoxa_pipelines.ear import PipelineEar
 from glyphoxa_pipelines.host import PipelineHost
-from glyphoxa_processors.hibari_tts import HibariTTS
 from glyphoxa_processors.llm import SpokenLLM
 from glyphoxa_processors.recogniser import Recogniser, Transcribe
+from glyphoxa_processors.streamed_voice import HibariTTS
 from glyphoxa_processors.whisper_stt import WhisperSTT
 from tests.support.patience import DEADLINE_MS, DEADLINE_S
 
