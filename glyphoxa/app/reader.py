@@ -25,7 +25,7 @@ from loguru import logger
 from glyphoxa.actors.circuit_breaker import CircuitBreaker
 from glyphoxa.actors.clock import loop_ms
 from glyphoxa.actors.deadline import ClosingStack, done_within
-from glyphoxa.actors.quiet_gate import QuietGate
+from glyphoxa.actors.pacing import QuietGate
 from glyphoxa.actors.supervisor import Supervisor, follow
 from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.adapters.postgres.server.listen import SAID

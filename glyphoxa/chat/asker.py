@@ -15,7 +15,7 @@ from typing import Final
 from glyphoxa.actors.circuit_breaker import CircuitBreaker
 from glyphoxa.actors.clock import loop_ms
 from glyphoxa.actors.deadline import answered_within
-from glyphoxa.actors.rate_limit import RateLimit
+from glyphoxa.actors.pacing import RateLimit
 from glyphoxa.chat.questions import Answer, ModelQuestion, StructuredLlm, Unparseable, validated
 
 _AGAIN: Final = 0.3

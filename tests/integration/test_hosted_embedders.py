@@ -17,7 +17,7 @@ from benchmarks.servers.google import GeminiServer
 from benchmarks.servers.openai import OpenAiServer
 from benchmarks.servers.vectors import Vectors, invented
 from glyphoxa.actors.circuit_breaker import COOLDOWN_MS, MAX_FAILURES
-from glyphoxa.actors.quiet_gate import QuietGate
+from glyphoxa.actors.pacing import QuietGate
 from glyphoxa.adapters.google_models import GoogleEmbeddings
 from glyphoxa.adapters.hosted_embedding import HostedEmbeddings
 from glyphoxa.adapters.openai_models import OpenAiEmbeddings

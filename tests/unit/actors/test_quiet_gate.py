@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from glyphoxa.actors.quiet_gate import LONGEST_WAIT_MS, STEP_EVERY_MS, QuietGate
+from glyphoxa.actors.pacing import LONGEST_WAIT_MS, STEP_EVERY_MS, QuietGate
 from tests.support.virtual_time import in_virtual_time
 
 

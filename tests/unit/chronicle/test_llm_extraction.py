@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from glyphoxa.actors.circuit_breaker import CircuitBreaker
-from glyphoxa.actors.rate_limit import RateLimit
+from glyphoxa.actors.pacing import RateLimit
 from glyphoxa.chat.asker import ModelAsker, QuestionLimits
 from glyphoxa.chat.questions import JsonSchema, Unparseable, parsed
 from glyphoxa.chronicle.effects import effects_of
