@@ -41,10 +41,10 @@ from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.costs import PriceList, price_list
 from glyphoxa.config.provider_sections import ChronicleSettings, EmbeddingsSettings
 from glyphoxa.config.settings import Settings
+from glyphoxa.domain.budgets import BUDGETS
 from glyphoxa.domain.campaign import Campaign, Npc, Player, Scene
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import SessionId
-from glyphoxa.domain.prompt_budgets import BUDGETS
 from glyphoxa.npc.commands import Mute, SayAs, Unmute
 from glyphoxa.npc.mouth import Mouth
 from glyphoxa.npc.session import TableSession

@@ -9,11 +9,10 @@ from typing import Any, Final, TypeAlias
 from benchmarks.invented import Embeddings, InventedCampaign
 from glyphoxa.actors.clock import now_ms
 from glyphoxa.adapters.postgres.store import Store
+from glyphoxa.domain.budgets import GET_SESSION_SUMMARY, QUERY_ENTITIES, SEARCH_FACTS, SEARCH_SESSIONS, Budgets
 from glyphoxa.domain.campaign import Entity, Npc
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import SessionId, SpeakerId, UtteranceId
-from glyphoxa.domain.prompt_budgets import Budgets
-from glyphoxa.domain.tiers import GET_SESSION_SUMMARY, QUERY_ENTITIES, SEARCH_FACTS, SEARCH_SESSIONS
 from glyphoxa.npc.memory_tools import NpcMemory
 from glyphoxa.npc.toolbox import Toolbox
 from glyphoxa.prompt.gather import HotContexts

@@ -22,10 +22,9 @@ from benchmarks.recall import data_options
 from benchmarks.recall_data import WITNESS, Question, campaign_of, read_data, turn_id
 from benchmarks.recall_world import LoadedTalk, loaded_talk, place_for
 from benchmarks.runner import percent, percentiles, positive, run, tell
+from glyphoxa.domain.budgets import TIER_RULES, Budgets
 from glyphoxa.domain.ids import PlayerId
 from glyphoxa.domain.knowledge import learned_from
-from glyphoxa.domain.prompt_budgets import Budgets
-from glyphoxa.domain.tiers import TIER_RULES
 from glyphoxa.language.prompt_quotes import as_said
 from glyphoxa.language.sentences import tokens_of
 from glyphoxa.npc.memory_tools import LookUps, NpcMemory

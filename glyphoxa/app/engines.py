@@ -21,10 +21,10 @@ from glyphoxa.config.campaign_file import CampaignFile, read_campaign
 from glyphoxa.config.located_yaml import Wrong, YamlPath
 from glyphoxa.config.sections import NO_MOUTHS, file_and_function, missing_files, not_a_name
 from glyphoxa.config.settings import Settings
+from glyphoxa.domain.budgets import Budgets
 from glyphoxa.domain.campaign import Campaign, Npc, Player
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import PlayerId
-from glyphoxa.domain.prompt_budgets import Budgets
 from glyphoxa.names.corrector import Correct
 from glyphoxa.names.keyterms import Hints
 from glyphoxa.npc.mouth import Listener, Mouth

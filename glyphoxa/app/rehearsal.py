@@ -11,10 +11,10 @@ from glyphoxa.app.memory import SAID_BEFORE
 from glyphoxa.app.scope import Scope
 from glyphoxa.app.table import state_of, table_context
 from glyphoxa.config.settings import Settings
+from glyphoxa.domain.budgets import BEHIND_THE_QUESTION
 from glyphoxa.domain.campaign import Campaign, Npc, Player, Scene
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import NpcId, SessionId
-from glyphoxa.domain.prompt_budgets import BEHIND_THE_QUESTION
 from glyphoxa.npc.session import enter
 from glyphoxa.npc.table import Table
 from glyphoxa.prompt.prompt import ComposedPrompt, PromptShape, compose

@@ -36,12 +36,12 @@ from glyphoxa.app.reader import BackgroundReader, open_reader
 from glyphoxa.chronicle.summaries import LineSelection
 from glyphoxa.config.check import without_effect
 from glyphoxa.config.settings import Settings
+from glyphoxa.domain.budgets import TIER_RULES
 from glyphoxa.domain.campaign import Campaign, Npc, Player
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId
 from glyphoxa.domain.knowledge import RecalledSummary
 from glyphoxa.domain.session_state import DM_VIEW, View
-from glyphoxa.domain.tiers import TIER_RULES
 from glyphoxa.domain.turn import LookUp
 from glyphoxa.judgement.safety import topics_of
 from glyphoxa.language.trades import cast_of

@@ -193,7 +193,7 @@ class Profile:
     Attributes:
         context_tokens: Reliable size of prompt and reply together.
         identity_tokens, scene_tokens, bible_tokens, past_tokens, facts_tokens, history_tokens: See
-            `glyphoxa.domain.prompt_budgets.Budgets`.
+            `glyphoxa.domain.budgets.Budgets`.
         facts_position: In the question's message, where a small model uses recalled facts better, or before the
             conversation.
         takes_tools: Whether it is given tools. A small model answers small talk with tool calls.

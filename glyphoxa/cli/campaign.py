@@ -47,11 +47,11 @@ from glyphoxa.config.campaign_edit import template
 from glyphoxa.config.campaign_file import CampaignFile, read_campaign
 from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.dm.campaign_bundle import check_new_id
+from glyphoxa.domain.budgets import STANDING_TOKENS
 from glyphoxa.domain.calendar import StoryCalendar
 from glyphoxa.domain.campaign import BIDIRECTIONAL_RELATIONS, Campaign
 from glyphoxa.domain.errors import InvalidInput, counted
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId
-from glyphoxa.domain.prompt_budgets import STANDING_TOKENS
 from glyphoxa.language.facts import moment
 from glyphoxa.language.relations import RelationWords
 from glyphoxa.language.sentences import tokens_of

@@ -13,6 +13,7 @@ from typing import Annotated, Final, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
 from glyphoxa.config.located_yaml import SENTENCE_ENDS, LocatedYaml, Wrong, YamlPath, short, written_as
+from glyphoxa.domain.budgets import PERSONA_TOKENS
 from glyphoxa.domain.calendar import MAX_DAYS, StoryCalendar, name_words, read_zone
 from glyphoxa.domain.campaign import (
     BIDIRECTIONAL_RELATIONS,
@@ -28,7 +29,6 @@ from glyphoxa.domain.campaign import (
 )
 from glyphoxa.domain.errors import InvalidInput, nearest
 from glyphoxa.domain.ids import plain_name
-from glyphoxa.domain.prompt_budgets import PERSONA_TOKENS
 from glyphoxa.domain.turn import Asked, Character
 from glyphoxa.judgement.reply import ReplyCheck
 from glyphoxa.judgement.safety import SafetyTopics

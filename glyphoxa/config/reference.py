@@ -19,7 +19,7 @@ from glyphoxa.chat.models import PROFILES
 from glyphoxa.config.located_yaml import model_in
 from glyphoxa.config.sections import NameOf
 from glyphoxa.config.settings import settings_type
-from glyphoxa.domain.prompt_budgets import BUDGETS
+from glyphoxa.domain.budgets import BUDGETS
 from glyphoxa.providers.rows import Kind, Provider, rows
 
 _INTRO: Final = """\

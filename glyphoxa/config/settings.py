@@ -40,18 +40,20 @@ from glyphoxa.config.sections import (
     or_empty,
     wrong_engine,
 )
-from glyphoxa.domain.campaign import BudgetTier
-from glyphoxa.domain.defaults import CHECK_EVERY, CHECK_MINUTES, SUMMARY_TOKENS
-from glyphoxa.domain.knowledge import AUTO_ACCEPT
-from glyphoxa.domain.prompt_budgets import (
+from glyphoxa.domain.budgets import (
     BEFORE_THE_TALK,
     BEHIND_THE_QUESTION,
     BUDGETS,
     STANDING_TOKENS,
+    TIER_RULES,
     Budgets,
+    MemoryTool,
     Placement,
+    TierRule,
 )
-from glyphoxa.domain.tiers import TIER_RULES, MemoryTool, TierRule
+from glyphoxa.domain.campaign import BudgetTier
+from glyphoxa.domain.defaults import CHECK_EVERY, CHECK_MINUTES, SUMMARY_TOKENS
+from glyphoxa.domain.knowledge import AUTO_ACCEPT
 from glyphoxa.plugin import claims
 from glyphoxa.providers.building import (
     CHRONICLE,

@@ -12,11 +12,11 @@ from typing import Final, TypeVar
 
 from loguru import logger
 
+from glyphoxa.domain.budgets import GET_SESSION_SUMMARY, QUERY_ENTITIES, SEARCH_FACTS, SEARCH_SESSIONS, TierRule
 from glyphoxa.domain.campaign import BudgetTier, Entity
 from glyphoxa.domain.errors import MAX_LISTED, InvalidInput, Unavailable, did_you_mean, nearest
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import Between, Fact, Recalled, RecalledFact, RecalledUtterance
-from glyphoxa.domain.tiers import GET_SESSION_SUMMARY, QUERY_ENTITIES, SEARCH_FACTS, SEARCH_SESSIONS, TierRule
 from glyphoxa.judgement.safety import SafetyTopics
 from glyphoxa.language.asking import looks_for_own_words
 from glyphoxa.language.facts import why_known

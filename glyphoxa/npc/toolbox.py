@@ -26,9 +26,9 @@ from typing import Final
 
 from loguru import logger
 
+from glyphoxa.domain.budgets import MEMORY_TOOLS, TIER_RULES, TierRule, lower_tier
 from glyphoxa.domain.campaign import BudgetTier
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, Unavailable, did_you_mean
-from glyphoxa.domain.tiers import MEMORY_TOOLS, TIER_RULES, TierRule, lower_tier
 from glyphoxa.domain.turn import LookUp, TierChoice
 from glyphoxa.language.lexicon import any_of, lexicon
 from glyphoxa.npc.memory_tools import NpcMemory, tools_of_tier

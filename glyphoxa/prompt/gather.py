@@ -16,11 +16,11 @@ from typing import Any, Final
 
 from loguru import logger
 
+from glyphoxa.domain.budgets import Budgets
 from glyphoxa.domain.campaign import Scene
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.ids import NpcId, UtteranceId
 from glyphoxa.domain.knowledge import RecalledFact, RecalledTalk, RecalledUtterance
-from glyphoxa.domain.prompt_budgets import Budgets
 from glyphoxa.domain.session_state import SummarySentence
 from glyphoxa.domain.turn import PromptPart
 from glyphoxa.judgement.safety import topics_of

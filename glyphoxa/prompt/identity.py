@@ -9,10 +9,10 @@ from functools import lru_cache, partial
 from operator import itemgetter
 from typing import Final, TypeAlias
 
+from glyphoxa.domain.budgets import PERSONA_TOKENS, Budgets
 from glyphoxa.domain.campaign import Campaign, Exchange, Npc
 from glyphoxa.domain.ids import EntityId, FactId, NpcId
 from glyphoxa.domain.knowledge import HOLDINGS, Fact, RecalledFact
-from glyphoxa.domain.prompt_budgets import PERSONA_TOKENS, Budgets
 from glyphoxa.judgement.safety import topics_of
 from glyphoxa.language.facts import RUMOUR, WHOLE_SENTENCES, as_sentence, is_named_in, spoken
 from glyphoxa.language.prompt_quotes import SAYS, in_one_line

@@ -15,10 +15,10 @@ from itertools import pairwise
 from string import digits
 from typing import Final, Protocol
 
+from glyphoxa.domain.budgets import BEHIND_THE_QUESTION, Budgets, Placement, Role
 from glyphoxa.domain.campaign import Scene
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.knowledge import Recalled
-from glyphoxa.domain.prompt_budgets import BEHIND_THE_QUESTION, Budgets, Placement, Role
 from glyphoxa.domain.turn import SAFETY, AssembledPrompt, PromptPart, Rejected, TierChoice
 from glyphoxa.language.lexicon import primary_language
 from glyphoxa.language.prompt_quotes import SAYS, as_fact, as_told, in_one_line, recalled_line

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final, TypeVar
 
+from glyphoxa.domain.budgets import Budgets
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.domain.knowledge import (
@@ -35,7 +36,6 @@ from glyphoxa.domain.knowledge import (
     RecalledUtterance,
     Signal,
 )
-from glyphoxa.domain.prompt_budgets import Budgets
 from glyphoxa.domain.turn import Rejected
 from glyphoxa.language.asking import AskKind, question_of
 from glyphoxa.language.facts import SPOKEN_FIRST, as_sentence, fact_sentence, spoken, why_known

@@ -9,9 +9,9 @@ import pytest
 
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.app.memory import TableMemory
+from glyphoxa.domain.budgets import Budgets
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.knowledge import Claim, secret_of
-from glyphoxa.domain.prompt_budgets import Budgets
 from glyphoxa.npc.table_state import TableState
 from glyphoxa.prompt.gather import HotContexts
 from glyphoxa.prompt.known_world import KnownWorld

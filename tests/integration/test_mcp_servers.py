@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from glyphoxa.domain.budgets import TierRule
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.events import TurnFinished
 from glyphoxa.domain.ids import NpcId
-from glyphoxa.domain.tiers import TierRule
 from glyphoxa.domain.turn import LookUp
 from glyphoxa.npc.tool_spec import CallableTool, Found, ToolSpec, nothing
 from glyphoxa.npc.toolbox import Toolbox

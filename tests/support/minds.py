@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from glyphoxa.domain.budgets import Budgets
 from glyphoxa.domain.campaign import Campaign, Npc
 from glyphoxa.domain.ids import NpcId, PlayerId
-from glyphoxa.domain.prompt_budgets import Budgets
 from glyphoxa.prompt.conversation import Conversation
 from glyphoxa.prompt.gather import HotContexts
 from glyphoxa.prompt.identity import beginning_of

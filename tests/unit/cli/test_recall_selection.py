@@ -18,10 +18,10 @@ from glyphoxa.config.sections import ContextSettings
 from glyphoxa.config.settings import Settings
 from glyphoxa.dm.entities import NameResolver
 from glyphoxa.dm.turns import RecalledThen
+from glyphoxa.domain.budgets import Budgets
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId
 from glyphoxa.domain.knowledge import PUBLIC, Claim, Fact, RecalledSummary, RecalledTalk, Signal
-from glyphoxa.domain.prompt_budgets import Budgets
 from glyphoxa.judgement.safety import topics_of
 from glyphoxa.language.prompt_quotes import recalled_line
 from glyphoxa.prompt.gather import HotContexts

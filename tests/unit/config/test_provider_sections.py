@@ -26,8 +26,8 @@ from glyphoxa.config.check import check
 from glyphoxa.config.located_yaml import InvalidFile
 from glyphoxa.config.reference import reference
 from glyphoxa.config.settings import Settings, read_settings
+from glyphoxa.domain.budgets import BUDGETS, STANDING_TOKENS, Budgets
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.domain.prompt_budgets import BUDGETS, STANDING_TOKENS, Budgets
 from glyphoxa.providers.building import KINDS, NONE, RERANK, build, find, maker_of, names
 from glyphoxa.providers.rows import Provider, rows
 from glyphoxa.web.access.consent import consent_text

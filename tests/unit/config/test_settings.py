@@ -10,9 +10,8 @@ import pytest
 from glyphoxa.config.check import Finding, check, place_of_memory, without_effect
 from glyphoxa.config.located_yaml import InvalidFile
 from glyphoxa.config.settings import Settings, read_settings, settings_type
+from glyphoxa.domain.budgets import BEHIND_THE_QUESTION, TIER_RULES, Placement, TierRule
 from glyphoxa.domain.errors import InvalidInput, NotFound
-from glyphoxa.domain.prompt_budgets import BEHIND_THE_QUESTION, Placement
-from glyphoxa.domain.tiers import TIER_RULES, TierRule
 from glyphoxa.turns.floor import Floor
 
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from glyphoxa.domain.budgets import TIER_RULES, lower_tier
 from glyphoxa.domain.campaign import BudgetTier
-from glyphoxa.domain.tiers import TIER_RULES, lower_tier
 from glyphoxa.npc.toolbox import TierSelector
 
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
+from glyphoxa.domain.budgets import TIER_RULES, TierRule
 from glyphoxa.domain.errors import Unavailable
-from glyphoxa.domain.tiers import TIER_RULES, TierRule
 from glyphoxa.domain.turn import LookUp
 from glyphoxa.npc.memory_tools import NpcMemory
 from glyphoxa.npc.tool_spec import CallableTool, Found, ToolSpec

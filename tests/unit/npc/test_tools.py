@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pytest
 
+from glyphoxa.domain.budgets import TierRule
 from glyphoxa.domain.campaign import BudgetTier, Entity
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import EntityId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import HIDDEN, PUBLIC, RecalledTalk, RecalledUtterance
-from glyphoxa.domain.tiers import TierRule
 from glyphoxa.domain.turn import LookUp
 from glyphoxa.language.prompt_quotes import recalled_line
 from glyphoxa.language.relations import RelationWords

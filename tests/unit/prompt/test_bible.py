@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from glyphoxa.domain.budgets import Budgets
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.knowledge import HIDDEN
-from glyphoxa.domain.prompt_budgets import Budgets
 from glyphoxa.language.sentences import characters_in
 from glyphoxa.prompt.identity import Bible, KnownSentences
 from glyphoxa.prompt.known_world import KnownWorld

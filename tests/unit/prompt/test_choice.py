@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from glyphoxa.domain.budgets import Budgets
 from glyphoxa.domain.ids import FactId, SessionId
 from glyphoxa.domain.knowledge import Recalled, RecalledFact, RecalledSummary, RecalledUtterance
-from glyphoxa.domain.prompt_budgets import Budgets
 from glyphoxa.language.prompt_quotes import recalled_line
 from glyphoxa.language.sentences import tokens_of
 from glyphoxa.prompt.select import chosen

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from glyphoxa.domain.budgets import Placement
 from glyphoxa.domain.campaign import Exchange, Npc, Relationship
 from glyphoxa.domain.ids import UtteranceId
-from glyphoxa.domain.prompt_budgets import Placement
 from glyphoxa.language.sentences import tokens_of
 from glyphoxa.prompt.conversation import Conversation
 from glyphoxa.prompt.prompt import HotContext, Message, with_hot_context

@@ -7,7 +7,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glyphoxa.domain.prompt_budgets import Budgets
+from glyphoxa.domain.budgets import Budgets
 from glyphoxa.language.sentences import tokens_of
 from glyphoxa.prompt.select import LONGEST_TOKENS, Candidates, excerpted, select
 from tests.support.recalled import heard

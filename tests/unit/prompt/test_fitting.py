@@ -7,9 +7,9 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from glyphoxa.domain.budgets import Budgets
 from glyphoxa.domain.campaign import Scene
 from glyphoxa.domain.ids import EntityId, SceneId
-from glyphoxa.domain.prompt_budgets import Budgets
 from glyphoxa.language.sentences import characters_in
 from glyphoxa.prompt.prompt import (
     HotContext,

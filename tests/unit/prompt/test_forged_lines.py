@@ -7,9 +7,9 @@ import re
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from glyphoxa.domain.budgets import BEHIND_THE_QUESTION, Placement
 from glyphoxa.domain.ids import FactId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import Recalled, RecalledFact, RecalledUtterance
-from glyphoxa.domain.prompt_budgets import BEHIND_THE_QUESTION, Placement
 from glyphoxa.language.prompt_quotes import recalled_line
 from glyphoxa.prompt.conversation import Conversation
 from glyphoxa.prompt.prompt import HotContext, Message, Prompt, with_hot_context

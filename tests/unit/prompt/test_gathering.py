@@ -9,9 +9,9 @@ from typing import Any, Literal
 
 import pytest
 
+from glyphoxa.domain.budgets import Budgets
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import NpcId, PlayerId
-from glyphoxa.domain.prompt_budgets import Budgets
 from glyphoxa.prompt.conversation import Conversation
 from glyphoxa.prompt.gather import AS_BEFORE, RECALLED_AHEAD
 from glyphoxa.prompt.prompt import HotContext, Message, compose

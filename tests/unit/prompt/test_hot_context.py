@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from glyphoxa.domain.budgets import Budgets
 from glyphoxa.domain.campaign import Campaign, Entity
 from glyphoxa.domain.events import UtteranceRetracted
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SpeakerId, UtteranceId
@@ -30,7 +31,6 @@ from glyphoxa.domain.knowledge import (
     learned_from,
     secret_of,
 )
-from glyphoxa.domain.prompt_budgets import Budgets
 from glyphoxa.language.prompt_quotes import recalled_line
 from glyphoxa.language.relations import IN_ENGLISH
 from glyphoxa.language.sentences import RoomLeft

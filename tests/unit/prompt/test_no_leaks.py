@@ -10,10 +10,10 @@ from itertools import count
 
 import pytest
 
+from glyphoxa.domain.budgets import Budgets
 from glyphoxa.domain.campaign import Scene
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import NpcId, PlayerId, SessionId, SpeakerId, UtteranceId
-from glyphoxa.domain.prompt_budgets import Budgets
 from glyphoxa.prompt.conversation import Conversation
 from glyphoxa.prompt.identity import beginning_of
 from glyphoxa.prompt.prompt import HotContext, with_hot_context

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from glyphoxa.domain.budgets import PERSONA_TOKENS
 from glyphoxa.domain.campaign import Entity, Safety
 from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.domain.knowledge import PUBLIC, Claim, Fact, Provenance, Visibility, secret_of
-from glyphoxa.domain.prompt_budgets import PERSONA_TOKENS
 from glyphoxa.prompt.identity import persona_draft
 from glyphoxa.world.graph import Known
 from tests.support.builders import a_campaign

@@ -8,9 +8,9 @@ from pathlib import Path
 from statistics import mean
 
 from glyphoxa.config.campaign_file import read_campaign
+from glyphoxa.domain.budgets import Budgets
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.ids import SceneId
-from glyphoxa.domain.prompt_budgets import Budgets
 from glyphoxa.prompt.conversation import Conversation
 from glyphoxa.prompt.identity import beginning_of
 from glyphoxa.prompt.prompt import with_hot_context

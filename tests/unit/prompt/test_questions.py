@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from glyphoxa.domain.budgets import Budgets
 from glyphoxa.domain.ids import FactId
 from glyphoxa.domain.knowledge import RecalledFact
-from glyphoxa.domain.prompt_budgets import Budgets
 from glyphoxa.domain.turn import Fault
 from glyphoxa.language.asking import AskKind, looks_for_own_words, question_of
 from glyphoxa.language.text import Text
