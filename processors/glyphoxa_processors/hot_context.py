@@ -42,7 +42,7 @@ from glyphoxa_processors.frames import (
     ReplyBeginsFrame,
     SecondTryFrame,
 )
-from glyphoxa_processors.moved import ToolsSchema
+from glyphoxa_processors.pipecat_compat import ToolsSchema
 from glyphoxa_processors.speaker import Speaker
 from glyphoxa_processors.tools import declare
 

@@ -32,7 +32,7 @@ from glyphoxa.chat.reasoning import ReplyPart, ReplyText
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa_processors.frames import AnotherTryFrame, PrimeFrame, RetractFrame
 from glyphoxa_processors.hot_context import as_context
-from glyphoxa_processors.moved import OpenAILLMAdapter
+from glyphoxa_processors.pipecat_compat import OpenAILLMAdapter
 
 MAX_REPLY_TOKENS = 160
 """More than a minute of speech, so a longer reply is a model error."""

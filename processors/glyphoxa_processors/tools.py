@@ -22,7 +22,7 @@ from pipecat.processors.frame_processor import FrameDirection, FrameProcessor
 from pipecat.services.llm_service import FunctionCallParams
 
 from glyphoxa.npc.toolbox import Toolbox
-from glyphoxa_processors.moved import FunctionSchema, ToolsSchema
+from glyphoxa_processors.pipecat_compat import FunctionSchema, ToolsSchema
 
 _MAX_ROUNDS = 2
 """After this many, the model is asked without tools and has to speak."""
