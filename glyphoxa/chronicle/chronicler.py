@@ -113,8 +113,6 @@ class Chronicler:
             while (changed := await self.log.reread(self.campaign, session, up_to=reached)) is not None:
                 if not await self._decides(session, changed):
                     await self._page(session, changed, tally, reached)
-                if self.terms is not None:
-                    self.terms.read_again(changed)
             while (unread := await self.log.unread(self.campaign, session, after=reached, limit=PAGE)) is not None:
                 if not await self._decides(session, unread):
                     reached = await self._page(session, unread, tally, reached, on_progress)
@@ -122,8 +120,6 @@ class Chronicler:
                 pass
             await self._coin(session, reached)
         except LeaseLost:
-            if self.terms is not None:
-                self.terms.forget()  # a line that it counted may have been withheld
             logger.info("session {} of campaign {} is read again, or by another worker", session, self.campaign)
             return None
         except GlyphoxaError as error:
@@ -216,10 +212,7 @@ class Chronicler:
 
     async def _decides(self, session: SessionId, page: Unread) -> bool:
         """Apply requests of players about being remembered. True: the page has changed and must be fetched again."""
-        is_changed = await self.log.decide(self.campaign, session, [each.utterance for each in page.said])
-        if is_changed and self.terms is not None:
-            self.terms.forget()  # what is withheld now was counted before
-        return is_changed
+        return await self.log.decide(self.campaign, session, [each.utterance for each in page.said])
 
     async def _extraction(self, part: SceneTalk | None, judged: Sequence[JudgedUtterance]) -> Extraction:
         learned = _kept(judged)

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final, TypeAlias
@@ -22,7 +23,7 @@ from glyphoxa.chat.questions import ModelAnswer, ModelQuestion, Unparseable
 from glyphoxa.chronicle.effects import folded, is_stated_of
 from glyphoxa.chronicle.kinds import NOT_TOLD
 from glyphoxa.chronicle.llm_task import ClaimRejected, LineNumber, VisibleLines, numbered, visible_lines
-from glyphoxa.chronicle.ports import ChronicleLog, Unread, pages_of
+from glyphoxa.chronicle.ports import ChronicleLog, pages_of
 from glyphoxa.chronicle.rules_extractor import names_of
 from glyphoxa.chronicle.statements import sentences_of
 from glyphoxa.chronicle.talk import (
@@ -67,20 +68,20 @@ class _Use:
 
     Attributes:
         is_term: It looks like a term there.
-        is_of_dm: The DM said it.
+        term: The known term that has this name.
     """
 
     name: str
     said: NumberedUtterance
     is_term: bool
-    is_of_dm: bool
+    term: EntityId | None = None
 
 
 class CoinedTerms:
     """The terms of one campaign, collected from one session at a time.
 
-    Uses are counted in memory and read from the transcript again after a restart. What was proposed is in the world, so
-    nothing is proposed twice.
+    Each reading counts the uses in the whole session; pages that have not changed are not read again. What was proposed
+    is in the world, so nothing is proposed twice.
 
     Args:
         asking: The model that writes meanings. Without one, and if the lines do not support its answer, the meaning is
@@ -97,31 +98,11 @@ class CoinedTerms:
         self._asking = asking
         self._prompt = texts("tasks", campaign.language).value("glossary")
         self._finder = NameFinder(campaign.language)
-        self._known: Sequence[KnownEntity] = ()
         self._names: Gazetteer | None = None
-        self._session: SessionId | None = None
-        self._reached = 0
-        self._uses: list[_Use] = []
-        self._heard: dict[EntityId, list[NumberedUtterance]] = {}
-        """Lines with a known term that somebody heard who did not know it."""
-        self._changed: list[NumberedUtterance] = []
+        self._counted: dict[tuple[NumberedUtterance, ...], list[_Use]] = {}
+        """The uses in each page of the session that was read last."""
         self._asked: dict[str, tuple[NumberedUtterance, ...]] = {}
         """The lines with which the model was asked about a term that has no meaning."""
-
-    def forget(self) -> None:
-        """Count again from the start of the session."""
-        self._session = None
-
-    def read_again(self, changed: Unread) -> None:
-        """Count changed utterances again."""
-        self._drop({*(each.ordinal for each in changed.rereads), *(each.ordinal for each in changed.said)})
-        self._changed += [each for each in changed.said if each.ordinal <= self._reached]
-
-    def _drop(self, ordinals: Collection[int]) -> None:
-        self._uses = [use for use in self._uses if use.said.ordinal not in ordinals]
-        self._changed = [each for each in self._changed if each.ordinal not in ordinals]
-        for term, lines in self._heard.items():
-            self._heard[term] = [each for each in lines if each.ordinal not in ordinals]
 
     async def due(self, session: SessionId, *, up_to: int) -> AsyncIterator[tuple[SceneTalk, Extraction]]:
         """Yield each new term with its proposed meaning, and known ones with more hearers; each with its lines.
@@ -131,20 +112,24 @@ class CoinedTerms:
         Raises:
             Unavailable: The database is unreachable.
         """
-        known = await self._log.known(self._campaign)
-        await self._collect(session, known, up_to=up_to)
-        for term in [each for each in known if self._heard.get(each.id)]:
-            lines = tuple(self._heard.pop(term.id))
-            talk = SceneTalk(self._campaign, session, self._language, lines)
-            yield talk, _extraction(term.name, lines, term, None)
+        known, counted = await self._log.known(self._campaign), dict[tuple[NumberedUtterance, ...], list[_Use]]()
+        async for page in pages_of(self._log, self._campaign, session, up_to=up_to):
+            # A table may be playing on the same loop.
+            is_new = page.said not in self._counted
+            uses = await asyncio.to_thread(self._uses_in, page.said, known) if is_new else self._counted[page.said]
+            counted[page.said] = uses
+        self._counted = counted
+        uses = [use for page in counted.values() for use in page]
+        for term in known:
+            if lines := tuple(use.said for use in uses if use.term == term.id and _is_news(term, use.said)):
+                talk = SceneTalk(self._campaign, session, self._language, lines)
+                yield talk, _extraction(term.name, lines, term, None)
         by_name = {folded(name): entity for entity in reversed(known) for name in entity.names}
-        coined = [(name, lines, by_name.get(folded(name))) for name, lines in self._coined()]
+        coined = [(name, lines, by_name.get(folded(name))) for name, lines in self._coined(uses)]
         # A new name that is only asked about or denied is not stored.
         storable = (one for one in coined if (is_stated_of(*one[:2]) if one[2] is None else _is_open(one[2])))
         for name, lines, entity in islice(storable, _MOST):
-            retracted = await self._retracted(lines[:_MAX_LINES])
-            if retracted:
-                self._drop(retracted)
+            if await self._is_withheld(lines[:_MAX_LINES]):
                 continue
             with contextlib.suppress(Unavailable):
                 meaning = await self._meaning(name, lines[:_MAX_LINES])
@@ -152,72 +137,46 @@ class CoinedTerms:
                     talk = SceneTalk(self._campaign, session, self._language, lines)
                     yield talk, _extraction(name, lines, entity, meaning)
 
-    def _coined(self) -> Iterator[tuple[str, tuple[NumberedUtterance, ...]]]:
-        """Yield the names that are terms, with the lines that use them."""
-        uses_of: dict[str, list[_Use]] = {}
-        for use in sorted(self._uses, key=lambda use: use.said.ordinal):
-            uses_of.setdefault(fold(use.name), []).append(use)
-        for uses in uses_of.values():
-            lines = tuple({use.said.ordinal: use.said for use in uses}.values())
-            is_used = len(lines) >= _USES or any(use.is_of_dm for use in uses)
-            if is_used and 2 * sum(use.is_term for use in uses) >= max(len(uses), 2):
-                yield uses[0].name, lines
-
-    async def _retracted(self, lines: Sequence[NumberedUtterance]) -> frozenset[int]:
-        """Return which of these were retracted or withheld after they were counted. No model may read them."""
-        gone = set[int]()
+    async def _is_withheld(self, lines: Sequence[NumberedUtterance]) -> bool:
+        """Return whether one of these was retracted or withheld since it was counted. No model may read it."""
         for each in lines:
             session, before = each.utterance.session_id, each.ordinal - 1
             page = await self._log.unread(self._campaign, session, after=before, limit=1)
             if page is None or all(said.ordinal != each.ordinal for said in page.said):
-                gone.add(each.ordinal)
-        return frozenset(gone)
+                return True
+        return False
 
-    async def _collect(self, session: SessionId, known: Sequence[KnownEntity], *, up_to: int) -> None:
-        if session != self._session:
-            self._session, self._reached = session, 0
-            for counted in (self._uses, self._heard, self._changed, self._asked):
-                counted.clear()
-        changed, self._changed = self._changed, []
-        await asyncio.to_thread(self._count, changed, known)
-        async for page in pages_of(self._log, self._campaign, session, after=self._reached, up_to=up_to):
-            await asyncio.to_thread(self._count, page.said, known)  # a table may be playing on the same loop
-            self._reached = page.up_to
-
-    def _count(self, page: Sequence[NumberedUtterance], known: Sequence[KnownEntity]) -> None:
-        if self._names is None or known is not self._known:
-            self._known, self._names = known, names_of(known, self._language, self._names)
+    def _uses_in(self, page: Sequence[NumberedUtterance], known: Sequence[KnownEntity]) -> list[_Use]:
+        self._names = names = names_of(known, self._language, self._names)
         terms = {entity.id: entity for entity in known if entity.type == CONCEPT and entity.is_of_talk}
         named = {fold(name) for entity in known for name in entity.names}
         nobody = {fold(each.utterance.speaker_name) for each in page} - named | self._narrators
-        for said in visible_lines(page):
-            if not self._forbids(said.utterance.text):
-                self._take(said, self._names, terms, nobody)
+        uses: list[_Use] = []
+        for said in (each for each in visible_lines(page) if not self._forbids(each.utterance.text)):
+            text, taken = said.utterance.text, []
+            for mention in names.mentions(text):
+                term = terms.get(mention.name.entity_id)
+                if term is not None and not text[mention.start].isupper():
+                    continue
+                taken.append((mention.start, mention.end))
+                uses += [_Use(term.name, said, is_term=True, term=term.id)] if term is not None else []
+            new = self._finder.terms_in(text, taken=taken, nobody=nobody)
+            uses += (_Use(each.text, said, is_term=each.type == CONCEPT) for each in new)
+        return uses
 
-    def _take(
-        self,
-        said: NumberedUtterance,
-        names: Gazetteer,
-        terms: Mapping[EntityId, KnownEntity],
-        nobody: Collection[str],
-    ) -> None:
-        text, taken = said.utterance.text, []
-        for mention in names.mentions(text):
-            term = terms.get(mention.name.entity_id)
-            if term is not None and not text[mention.start].isupper():
-                continue
-            taken.append((mention.start, mention.end))
-            if term is not None and _is_open(term):
-                self._use(term.name, said, is_term=True)
-            if term is not None and _is_news(term, said):
-                self._heard.setdefault(term.id, []).append(said)
-        for new in self._finder.terms_in(text, taken=taken, nobody=nobody):
-            self._use(new.text, said, is_term=new.type == CONCEPT)
-
-    def _use(self, name: str, said: NumberedUtterance, *, is_term: bool) -> None:
-        if said.utterance.npc_id is None and folded(name) not in self._explained:  # a model invents an NPC's words
-            is_of_dm = is_term and fold(said.utterance.speaker_name) in self._narrators
-            self._uses.append(_Use(name, said, is_term, is_of_dm))
+    def _coined(self, uses: Iterable[_Use]) -> Iterator[tuple[str, tuple[NumberedUtterance, ...]]]:
+        """Yield the names that are terms, with the lines that use them."""
+        uses_of: defaultdict[str, list[_Use]] = defaultdict(list)
+        for use in uses:
+            # A model invents an NPC's words.
+            if use.said.utterance.npc_id is None and folded(use.name) not in self._explained:
+                uses_of[fold(use.name)].append(use)
+        for same in uses_of.values():
+            lines = tuple({use.said.ordinal: use.said for use in same}.values())
+            of_dm = (use for use in same if use.is_term and fold(use.said.utterance.speaker_name) in self._narrators)
+            is_used = len(lines) >= _USES or any(of_dm)
+            if is_used and 2 * sum(use.is_term for use in same) >= max(len(same), 2):
+                yield same[0].name, lines
 
     async def _meaning(self, term: str, lines: tuple[NumberedUtterance, ...]) -> _Meaning | None:
         """Return the meaning; None for none.

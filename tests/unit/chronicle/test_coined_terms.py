@@ -11,7 +11,7 @@ from glyphoxa.chat.asker import ModelAsker
 from glyphoxa.chat.questions import JsonSchema, Unparseable
 from glyphoxa.chronicle.coined_terms import CoinedTerms
 from glyphoxa.chronicle.effects import effects_of
-from glyphoxa.chronicle.ports import Reread, Unread
+from glyphoxa.chronicle.ports import Unread
 from glyphoxa.chronicle.talk import ExtractedFact, KnownEntity, NumberedUtterance
 from glyphoxa.domain.campaign import Player
 from glyphoxa.domain.errors import Unavailable
@@ -34,13 +34,11 @@ class Transcript:
         self.lines = [self._said(line, n) for n, line in enumerate(lines, start=1)]
         self.entities = known
         self.retracted: set[int] = set()
-        self.read_from: list[int] = []
 
     async def known(self, campaign: CampaignId) -> Sequence[KnownEntity]:
         return self.entities
 
     async def unread(self, campaign: CampaignId, session: SessionId, *, after: int, limit: int) -> Unread | None:
-        self.read_from += [after] if limit > 1 else []
         page = tuple(each for each in self.lines if each.ordinal > after)[:limit]
         left = tuple(each for each in page if each.ordinal not in self.retracted)
         return Unread(left, (), page[-1].ordinal) if page else None
@@ -114,22 +112,14 @@ async def test_uses_are_counted_across_readings() -> None:
     assert len([found async for found in terms.due(EVENING, up_to=2)]) == 1
 
 
-def changed(*said: NumberedUtterance, gone: Sequence[int] = ()) -> Unread:
-    ordinals = [*(each.ordinal for each in said), *gone]
-    return Unread(said, (), max(ordinals), tuple(Reread(ordinal, 1) for ordinal in ordinals))
-
-
-async def test_corrected_line_is_counted_again_without_reading_the_session() -> None:
+async def test_corrected_and_retracted_lines_are_counted_again() -> None:
     talk = Transcript("The Geometers built this.", "What a hall.", "I fear the Geometers.", "The Sorters rule here.")
     terms = CoinedTerms(CAMPAIGN, talk)  # type: ignore[arg-type] # what it reads of a log
     assert [found.entities[0].name async for _, found in terms.due(EVENING, up_to=4)] == ["Geometers"]
-    n_reads = len(talk.read_from)
-    corrected = replace(talk.lines[2], utterance=replace(talk.lines[2].utterance, text="I fear the Sorters."))
-    terms.read_again(changed(corrected))
+    talk.lines[2] = replace(talk.lines[2], utterance=replace(talk.lines[2].utterance, text="I fear the Sorters."))
     assert [found.entities[0].name async for _, found in terms.due(EVENING, up_to=4)] == ["Sorters"]
-    terms.read_again(changed(gone=[4]))
+    talk.retracted.add(4)
     assert [found async for _, found in terms.due(EVENING, up_to=4)] == []
-    assert len(talk.read_from) == n_reads
 
 
 async def test_model_is_asked_again_about_a_term_only_with_other_lines() -> None:
