@@ -4,9 +4,9 @@
 
 `FILE` has a line for each statement: its language, its world, its kind (`now`, `past`, `denied`, `rumour`, `plan` or
 `unreal`) and its text, separated by tabs. In the text, `[]` mark names and `<>` the claim. A logistic regression for
-each kind is fitted to the features of `glyphoxa.chronicle.kinds`. The figures are of the worlds in `HELD_BACK`, about a
-third of the lines, by weights fitted to the others. `--failures` writes what these get wrong. `--out` writes weights
-that are fitted to all lines. The result is the same each time.
+each kind is fitted to the features of `glyphoxa.chronicle.statements`. The figures are of the worlds in `HELD_BACK`,
+about a third of the lines, by weights fitted to the others. `--failures` writes what these get wrong. `--out` writes
+weights that are fitted to all lines. The result is the same each time.
 """
 
 from __future__ import annotations
@@ -21,8 +21,12 @@ from typing import Any, Final, NamedTuple
 from benchmarks import labelled
 from benchmarks.labelled import Example, fit_command, read_columns, write_weights
 from benchmarks.runner import percent, run, to_write, write_rows
-from glyphoxa.chronicle.kinds import Kind, features, kind_of
 from glyphoxa.chronicle.statements import NameSpan, sentences_of
+from benchmarks import logistic
+from benchmarks.runner import command, percent, run, to_write, write_rows
+from glyphoxa.chronicle.statements import NameSpan, features, kind_of, sentences_of
+from glyphoxa.chronicle.talk import Kind
+from glyphoxa.domain.errors import InvalidInput
 
 HELD_BACK: Final = ("court", "desert")
 PENALTY: Final = 0.5

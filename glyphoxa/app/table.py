@@ -44,7 +44,7 @@ from glyphoxa.domain.knowledge import RecalledSummary
 from glyphoxa.domain.session_state import DM_VIEW, View
 from glyphoxa.domain.turn import LookUp
 from glyphoxa.judgement.safety import topics_of
-from glyphoxa.language.trades import cast_of
+from glyphoxa.language.roles import cast_of
 from glyphoxa.npc.actor import NpcActor
 from glyphoxa.npc.memory_tools import NpcMemory
 from glyphoxa.npc.mouth import Listener, Mouth

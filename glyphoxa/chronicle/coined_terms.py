@@ -21,12 +21,12 @@ from pydantic import Field
 from glyphoxa.chat.asker import ModelAsker
 from glyphoxa.chat.questions import ModelAnswer, ModelQuestion, Unparseable
 from glyphoxa.chronicle.effects import folded, is_stated_of
-from glyphoxa.chronicle.kinds import NOT_TOLD
 from glyphoxa.chronicle.llm_task import ClaimRejected, LineNumber, VisibleLines, numbered, visible_lines
 from glyphoxa.chronicle.ports import ChronicleLog, pages_of
 from glyphoxa.chronicle.rules_extractor import names_of
 from glyphoxa.chronicle.statements import sentences_of
 from glyphoxa.chronicle.talk import (
+    NOT_TOLD,
     ExtractedEntity,
     ExtractedFact,
     Extraction,

@@ -10,13 +10,14 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from glyphoxa.chronicle.atoms import StateAtom
-from glyphoxa.chronicle.kinds import NOT_TOLD, Kind
 from glyphoxa.chronicle.statements import sentences_of
 from glyphoxa.chronicle.talk import (
+    NOT_TOLD,
     ExtractedEntity,
     ExtractedFact,
     ExtractedRelation,
     Extraction,
+    Kind,
     KnownEntity,
     NumberedUtterance,
     SceneTalk,

@@ -19,7 +19,6 @@ from glyphoxa.chat.asker import ModelAsker, QuestionLimits
 from glyphoxa.chat.questions import JsonSchema, ModelAnswer, ModelQuestion, OneOf, Unparseable, take_each
 from glyphoxa.chronicle.atoms import said_in_words
 from glyphoxa.chronicle.effects import MAX_NAME_CHARS, MAX_VALUE_CHARS, folded
-from glyphoxa.chronicle.kinds import STORED, Kind
 from glyphoxa.chronicle.llm_task import (
     ClaimRejected,
     LineNumber,
@@ -31,10 +30,12 @@ from glyphoxa.chronicle.llm_task import (
 from glyphoxa.chronicle.rules_extractor import RulesExtractor, meant_in
 from glyphoxa.chronicle.statements import FACT_KINDS, KIN_BY_TYPE, RELATION_TYPES, fits, least_of, verbatim
 from glyphoxa.chronicle.talk import (
+    STORED,
     ExtractedEntity,
     ExtractedFact,
     ExtractedRelation,
     Extraction,
+    Kind,
     KnownEntity,
     NumberedUtterance,
     SceneTalk,

@@ -16,13 +16,11 @@ from pydantic import Field
 from glyphoxa.chat.questions import Unparseable
 from glyphoxa.chronicle.consent import asks_to_forget
 from glyphoxa.chronicle.effects import folded
-from glyphoxa.chronicle.kinds import LEAST, NOT_TOLD, Kind
-from glyphoxa.chronicle.statements import NameSpan, sentences_of, stands_in
-from glyphoxa.chronicle.talk import NumberedUtterance
-from glyphoxa.language.lexicon import capitalises_nouns, lexicon
+from glyphoxa.chronicle.statements import LEAST, NameSpan, sentences_of, stands_in
+from glyphoxa.chronicle.talk import NOT_TOLD, Kind, NumberedUtterance
+from glyphoxa.language.lexicon import capitalises_nouns, lexicon, vocabulary_of
 from glyphoxa.language.table_talk import is_out_of_character
 from glyphoxa.language.text import Text
-from glyphoxa.language.vocabulary import vocabulary_of
 from glyphoxa.language.words import Word, words
 
 MAX_LINE_CHARS: Final = 800

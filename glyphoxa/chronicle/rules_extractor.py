@@ -33,9 +33,9 @@ from glyphoxa.domain.ids import EntityId, UtteranceId
 from glyphoxa.language.calls import CallKind, NamedPlace, calls_in
 from glyphoxa.language.lexicon import primary_language
 from glyphoxa.language.new_names import NameFinder, NewName
+from glyphoxa.language.roles import OTHERS
 from glyphoxa.language.sentences import parts_of
 from glyphoxa.language.table_talk import marked_out_of_character, out_of_character
-from glyphoxa.language.titles import OTHERS
 from glyphoxa.language.words import fold, words
 from glyphoxa.names.gazetteer import Entry, Gazetteer, Mention, Name
 from glyphoxa.names.naming import described_in, fits_person

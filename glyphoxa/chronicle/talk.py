@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Final
 
-from glyphoxa.chronicle.kinds import Kind
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId, UtteranceId
 from glyphoxa.language.sentence_form import form_of, sentences_of
@@ -125,6 +125,26 @@ def is_break(last: NumberedUtterance, now: NumberedUtterance) -> bool:
 
 
 # Findings in a stretch, before they are compared with what is known.
+
+
+class Kind(StrEnum):
+    """Relation of a statement to now.
+
+    `RUMOUR` is what somebody else says or what may be. `UNREAL` is dreamt, sung, played, wished, feared or conditional.
+    """
+
+    NOW = "now"
+    PAST = "past"
+    DENIED = "denied"
+    RUMOUR = "rumour"
+    PLAN = "plan"
+    UNREAL = "unreal"
+
+
+STORED: Final = (Kind.PAST, Kind.DENIED, Kind.RUMOUR, Kind.PLAN)
+"""Kinds of statements that are stored for the DM, each as a fact of this name that quotes the sentence."""
+NOT_TOLD: Final = (Kind.RUMOUR, Kind.UNREAL)
+"""Kinds of what the speaker does not state."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -134,7 +134,7 @@ class SafetyTopics:
     def rejects(self, sentence: str, _character: Character, asked: Asked) -> Fault | None:
         """Reject a piece of a reply that touches the floor or a line, also together with what its sentence began with.
 
-        A `glyphoxa.judgement.guard.Rule`.
+        A `glyphoxa.judgement.reply.Rule`.
         """
         begun = Text.of(asked.so_far).sentences[-1:]
         return Fault.SAFETY if self.forbids(" ".join((*begun, sentence))) else None

@@ -30,12 +30,11 @@ from typing import Any, Final
 from glyphoxa.domain.knowledge import RecalledFact, RecalledSummary, RecalledTalk, RecalledUtterance, Signal
 from glyphoxa.domain.turn import Asked, Character, Fault, Verdict
 from glyphoxa.language.asking import AskKind, question_of
-from glyphoxa.language.lexicon import any_of, lexicon, primary_language, texts
+from glyphoxa.language.lexicon import any_of, lexicon, primary_language, texts, vocabulary_of
 from glyphoxa.language.new_names import names_in
+from glyphoxa.language.roles import TITLES
 from glyphoxa.language.sentence_form import only_states
 from glyphoxa.language.text import FUNCTION_WORDS, NEGATIONS, Text, content_of, language_of
-from glyphoxa.language.titles import TITLES
-from glyphoxa.language.vocabulary import vocabulary_of
 from glyphoxa.language.words import fold
 
 # What the prompt adds.
@@ -376,7 +375,7 @@ class ReplyRepair:
         return Verdict(with_correct_owner(in_first_person(said, self._own), self._asked))
 
     def rejects(self, sentence: str, _character: Character, asked: Asked) -> Fault | None:
-        """Return why a repaired sentence may not be said; None if it may. A `glyphoxa.judgement.guard.Rule`.
+        """Return why a repaired sentence may not be said; None if it may. A `glyphoxa.judgement.reply.Rule`.
 
         Args:
             asked: The same as at the beginning, with the sentences of the reply so far.

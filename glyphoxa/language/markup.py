@@ -3,7 +3,7 @@
 Models and authors write what their other programs accept: HTML (`&amp;`, `<br>`), the placeholders of role-play
 programs (`{{user}}`, `{{char}}`), and links of wikis and virtual tabletops (`[[Old Mill|the mill]]`,
 `@UUID[Actor.x]{Mira}`). All of it stands for text that can be said. Markdown and stage directions are left to
-`glyphoxa.judgement.guard`.
+`glyphoxa.judgement.reply`.
 
 Only an unfinished construct at the end of the text is held back until the next token.
 """

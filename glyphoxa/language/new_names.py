@@ -9,11 +9,9 @@ from functools import cache, lru_cache
 from math import exp
 from typing import Final, TypeAlias
 
-from glyphoxa.language.lexicon import capitalises_nouns, lexicon, primary_language
+from glyphoxa.language.lexicon import UNLISTED, Vocabulary, capitalises_nouns, lexicon, primary_language, vocabulary_of
+from glyphoxa.language.roles import ARTICLES, KIN, TITLES, trades_of
 from glyphoxa.language.text import Weights, log_odds, shipped
-from glyphoxa.language.titles import ARTICLES, KIN, TITLES
-from glyphoxa.language.trades import trades_of
-from glyphoxa.language.vocabulary import UNLISTED, Vocabulary, vocabulary_of
 from glyphoxa.language.words import I_FORMS, Word, words
 
 _WORDS: Final = lexicon("chronicle")

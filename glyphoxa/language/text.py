@@ -16,9 +16,8 @@ from typing import Any, Final
 
 import Stemmer
 
-from glyphoxa.language.lexicon import languages, lexicon, primary_language
+from glyphoxa.language.lexicon import languages, lexicon, primary_language, vocabulary_of
 from glyphoxa.language.sentences import sentences
-from glyphoxa.language.vocabulary import vocabulary_of
 from glyphoxa.language.words import Word, words, words_as_written
 
 _ALL: Final = lexicon("content")

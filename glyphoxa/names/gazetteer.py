@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.ids import EntityId
-from glyphoxa.language.vocabulary import Vocabulary, vocabulary_of
+from glyphoxa.language.lexicon import Vocabulary, vocabulary_of
 from glyphoxa.language.words import Word, words
 from glyphoxa.names.index import NameIndex
 from glyphoxa.names.naming import KINDS, Entry, Name, NameKind, Speech, names_of

@@ -24,8 +24,8 @@ from glyphoxa.domain.campaign import Campaign, Scene
 from glyphoxa.domain.events import SceneChanged, TableEvent, UtteranceKept, UtteranceRevised
 from glyphoxa.domain.heard import Correction, Utterance
 from glyphoxa.domain.ids import EntityId
+from glyphoxa.language.lexicon import Vocabulary
 from glyphoxa.language.sentences import RoomLeft
-from glyphoxa.language.vocabulary import Vocabulary
 from glyphoxa.names.gazetteer import Gazetteer, Name
 from glyphoxa.names.wrong_forms import LearnedName
 

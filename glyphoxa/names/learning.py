@@ -16,12 +16,12 @@ from glyphoxa.domain.ids import CampaignId, UtteranceId
 from glyphoxa.names.followed import LearnedNames
 from glyphoxa.names.gazetteer import Entry, Gazetteer
 from glyphoxa.names.resolve import Called, Resolver
-from glyphoxa.names.spelled_out import SpelledOut
 from glyphoxa.names.wrong_forms import (
     ENOUGH_OF_ORDINARY_WORDS,
     AlreadyTaken,
     FormHeard,
     LearnedName,
+    SpelledOut,
     StepKind,
     TypedClaims,
     Uses,

@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from glyphoxa.domain.ids import EntityId
-from glyphoxa.language.lexicon import lexicon
-from glyphoxa.language.titles import AGES, ARTICLES, COURTESY, KIN, OTHERS, TITLES, may_be_one
-from glyphoxa.language.trades import trades_of
-from glyphoxa.language.vocabulary import Vocabulary
+from glyphoxa.language.lexicon import Vocabulary, lexicon
+from glyphoxa.language.roles import AGES, ARTICLES, COURTESY, KIN, OTHERS, TITLES, may_be_one, trades_of
 from glyphoxa.language.words import Word, fold, words
 from glyphoxa.names.sound import Coder, Sounder
 

@@ -25,10 +25,9 @@ from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.ids import EntityId, NpcId, PlayerId
 from glyphoxa.language.calls import CALLED, CallKind, Calls, NamedPlace, calls_in
 from glyphoxa.language.lexicon import lexicon
+from glyphoxa.language.roles import ARTICLES, KIN, TITLES, CastMember, cast_of, same_titles, trades_of
 from glyphoxa.language.sentence_form import Form, all_of, form_of
 from glyphoxa.language.table_talk import marked_out_of_character, out_of_character
-from glyphoxa.language.titles import ARTICLES, KIN, TITLES, same_titles
-from glyphoxa.language.trades import CastMember, cast_of, trades_of
 from glyphoxa.language.words import Word, fold, words
 from glyphoxa.names.gazetteer import Entry, Gazetteer
 from glyphoxa.names.naming import parts_of, titles_of

@@ -14,7 +14,7 @@ from rapidfuzz import fuzz, process
 from glyphoxa.domain.campaign import Entity, Npc, Player
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import EntityId
-from glyphoxa.language.titles import ARTICLES
+from glyphoxa.language.roles import ARTICLES
 from glyphoxa.language.words import fold
 from glyphoxa.names.naming import parts_of, without_titles
 

@@ -15,10 +15,9 @@ from typing import Final, Literal
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.knowledge import Fact
-from glyphoxa.language.lexicon import lexicon, primary_language
+from glyphoxa.language.lexicon import lexicon, primary_language, vocabulary_of
 from glyphoxa.language.relations import OTHER_END, RelationType, asked_types, known_type
 from glyphoxa.language.text import Text
-from glyphoxa.language.vocabulary import vocabulary_of
 from glyphoxa.world.graph import Known
 
 # -- asked predicates

@@ -12,9 +12,8 @@ from typing import TypeAlias
 from numpy import float32
 from numpy.typing import NDArray
 
-from glyphoxa.language.lexicon import capitalises_nouns, lexicon
+from glyphoxa.language.lexicon import capitalises_nouns, lexicon, vocabulary_of
 from glyphoxa.language.text import Text, stemmer_of
-from glyphoxa.language.vocabulary import vocabulary_of
 from glyphoxa.language.words import I_FORMS, Word, words
 from glyphoxa.recall.table_calendar import TableTimes
 from glyphoxa.recall.time_reader import MOST_CHARACTERS, MOST_WORDS, TimeAsk, read_time, read_words, tells_time

@@ -23,8 +23,7 @@ from enum import Enum, auto
 
 from glyphoxa.domain.defaults import BARGE_IN_MS
 from glyphoxa.domain.ids import PlayerId
-from glyphoxa.language.noise import without_described
-from glyphoxa.language.table_talk import BACKCHANNEL
+from glyphoxa.language.table_talk import BACKCHANNEL, without_described
 from glyphoxa.language.text import Text, Weights, log_odds, phrases, shipped
 
 _REPEATED = re.compile(r"(\w)\1{2,}|(\w{2})\2+")

@@ -48,7 +48,7 @@ from glyphoxa.domain.heard import (
 )
 from glyphoxa.domain.ids import PlayerId
 from glyphoxa.language.lexicon import Lexicon, lexicon
-from glyphoxa.language.noise import is_noise, without_noise
+from glyphoxa.language.table_talk import is_noise, without_noise
 
 # Whether speech sounds unfinished.
 

@@ -16,8 +16,7 @@ from glyphoxa.chat.client import ChatClient
 from glyphoxa.chat.dialect import Dialects
 from glyphoxa.domain.ids import TurnId
 from glyphoxa.domain.turn import Asked, Character, Fault
-from glyphoxa.judgement.guard import invented_rolls
-from glyphoxa.judgement.reply import ReplyCheck
+from glyphoxa.judgement.reply import ReplyCheck, invented_rolls
 from glyphoxa.judgement.safety import topics_of
 from glyphoxa.language.sentences import SentenceSplitter
 from glyphoxa.language.spoken_form import SpokenForm

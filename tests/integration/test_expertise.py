@@ -7,7 +7,7 @@ import pytest
 from glyphoxa.adapters.local.minilm import MiniLm
 from glyphoxa.domain.campaign import Campaign, Entity, Npc
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId
-from glyphoxa.language.trades import cast_of
+from glyphoxa.language.roles import cast_of
 from glyphoxa.names.people import Understood
 from glyphoxa.turns.address import Addressing, Expertise
 from tests.support.weights import weights

@@ -7,14 +7,15 @@ from dataclasses import replace
 import pytest
 
 from glyphoxa.chronicle.effects import MAX_CLAIMS, MAX_ENTITIES, Effects, effects_of
-from glyphoxa.chronicle.kinds import STORED, Kind
 from glyphoxa.chronicle.talk import (
     BEFORE,
     LONGEST,
+    STORED,
     ExtractedEntity,
     ExtractedFact,
     ExtractedRelation,
     Extraction,
+    Kind,
     KnownEntity,
     NumberedUtterance,
     SceneTalk,

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glyphoxa.domain.turn import Asked, Character, Fault
-from glyphoxa.judgement.guard import SafetyFilter, claims_roll, invented_rolls, recites_direction, reveals_secret
+from glyphoxa.judgement.reply import SafetyFilter, claims_roll, invented_rolls, recites_direction, reveals_secret
 from tests.unit.judgement.cases import wrong_ones
 
 BRUNHILD = Character("Brunhild Rook", aliases=("the herbwife",), others=("Oskar Fenn", "Peter"))

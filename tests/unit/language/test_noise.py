@@ -1,4 +1,4 @@
-"""Words that recognisers write for sound without speech (`glyphoxa.language.noise`)."""
+"""Words that recognisers write for sound without speech (`glyphoxa.language.table_talk`)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from glyphoxa.domain.heard import Draft, Heard, HeardWord
-from glyphoxa.language.noise import is_noise, without_noise
+from glyphoxa.language.table_talk import is_noise, without_noise
 from glyphoxa.language.words import leads_to
 from tests.support.builders import TAMSIN
 

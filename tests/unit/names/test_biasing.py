@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from glyphoxa.domain.campaign import Scene
 from glyphoxa.domain.events import SceneChanged, UtteranceKept
 from glyphoxa.domain.ids import EntityId, SceneId
-from glyphoxa.language.vocabulary import vocabulary_of
+from glyphoxa.language.lexicon import vocabulary_of
 from glyphoxa.names.gazetteer import Entry, Gazetteer
 from glyphoxa.names.keyterms import MAX_TERMS, MAX_TOKENS, Hints, estimated_tokens, oddness, pack, worth
 from glyphoxa.names.wrong_forms import LearnedName, PairStatus

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from glyphoxa.domain.heard import Correction, HeardWord, Utterance
 from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.names.gazetteer import Entry, Gazetteer
-from glyphoxa.names.spelled_out import SpelledOut
-from glyphoxa.names.wrong_forms import FormHeard
+from glyphoxa.names.wrong_forms import FormHeard, SpelledOut
 from tests.support.builders import an_utterance
 
 NAMES = Gazetteer.build(

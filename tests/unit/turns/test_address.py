@@ -5,7 +5,7 @@ from __future__ import annotations
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.turn import Unaddressed
 from glyphoxa.language.calls import CallKind
-from glyphoxa.language.trades import Cast, CastMember
+from glyphoxa.language.roles import Cast, CastMember
 from glyphoxa.names.people import AddresseeMention, Understood
 from glyphoxa.turns.address import Addressing
 from tests.support.builders import BRAN, INNKEEPER, SMITH, TAMSIN

@@ -8,7 +8,7 @@ import pytest
 
 from glyphoxa.domain.campaign import Campaign, Npc, Player
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, slug
-from glyphoxa.language.trades import cast_of
+from glyphoxa.language.roles import cast_of
 from glyphoxa.names.table_names import TableNames
 from glyphoxa.turns.address import Addressing
 

@@ -9,7 +9,7 @@ import pytest
 from demo.script import read_evening
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.domain.ids import NpcId, PlayerId, SceneId
-from glyphoxa.language.trades import cast_of
+from glyphoxa.language.roles import cast_of
 from glyphoxa.names.table_names import TableNames
 from glyphoxa.turns.address import Addressing
 

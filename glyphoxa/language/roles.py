@@ -1,6 +1,6 @@
-"""Trades and roles: their names, what people ask them for, and the NPCs of a campaign that have them.
+"""Titles before a name, trades and roles: their words, and the NPCs of a campaign that have them.
 
-The words of each trade are data: see `data/LANGUAGE/trades.toml`.
+The words are data: see `data/LANGUAGE/titles.toml` and `trades.toml`. Those of titles are folded.
 """
 
 from __future__ import annotations
@@ -14,6 +14,45 @@ from glyphoxa.domain.campaign import Campaign, Npc
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.language.lexicon import lexicon
 from glyphoxa.language.text import Text
+from glyphoxa.language.words import fold
+
+_WORDS: Final = lexicon("titles")
+_BY_KIND: Final = _WORDS.table("titles")
+TITLES: Final = frozenset(map(fold, _WORDS.words("abbreviations").union(*_BY_KIND.values())))
+KIN: Final = frozenset(map(fold, _BY_KIND["kin"]))
+"""Titles that are also relatives: "my brother Odo" is called Odo."""
+_SAME: Final = tuple(frozenset(map(fold, row.split())) for row in _WORDS.words("same"))
+_AGES: Final = tuple(frozenset(map(fold, row.split())) for row in _WORDS.words("ages"))
+_TOGETHER: Final = (*_SAME, *_AGES, *(frozenset(map(fold, row.split())) for row in _WORDS.words("together")))
+AGES: Final = frozenset[str]().union(*_AGES)
+OTHERS: Final = frozenset(map(fold, _WORDS.words("others")))
+"""Words before a name that show that it is somebody else's."""
+COURTESY: Final = frozenset(map(fold, _WORDS.words("courtesy")))
+"""Titles that anybody may have."""
+
+ARTICLES: Final = frozenset(map(fold, lexicon("names").words("articles")))
+
+
+def same_titles(title: str) -> frozenset[str]:
+    """Return the titles that are said for this one, itself included.
+
+    >>> "doctor" in same_titles("dr")
+    True
+    """
+    return frozenset((title,)).union(*(row for row in _SAME if title in row))
+
+
+def may_be_one(title: str, other: str) -> bool:
+    """Return whether one person may have both titles, trades or ages.
+
+    >>> may_be_one("captain", "guard"), may_be_one("brother", "miller")
+    (True, False)
+    """
+    both = {fold(title), fold(other)}
+    return len(both) == 1 or any(both <= row for row in _TOGETHER)
+
+
+# Trades: their names, and what people ask them for.
 
 _TRADE_WORDS: Final = lexicon("trades")
 _TRADE_NAMES: Final = _TRADE_WORDS.table("names")
