@@ -124,7 +124,7 @@ def _said_and_told(marked: str, others: Collection[int]) -> tuple[str, str]:
 
     spoken = _SET_OFF.sub(set_off, marked)
     if not re.search(r"\w", spoken):
-        return _without(marked, _QUOTATION_MARKS[:8]), ""
+        return marked.translate(dict.fromkeys(map(ord, _QUOTATION_MARKS[:8]), " ")), ""
     quoted, around, at = [], [], 0
     for match in _QUOTED.finditer(spoken):
         if _is_own(spoken, match, others):
@@ -138,10 +138,6 @@ def _said_and_told(marked: str, others: Collection[int]) -> tuple[str, str]:
     if quoted:
         return " ".join(quoted), " . ".join((*told, *around))
     return "".join(around), " ".join(told)
-
-
-def _without(text: str, marks: str) -> str:
-    return text.translate(dict.fromkeys(map(ord, marks), " "))
 
 
 def _is_all(match: re.Match[str]) -> bool:

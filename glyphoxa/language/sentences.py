@@ -42,6 +42,10 @@ _JOINS: Final = _WORDS.compile(r"\s(?={joins}\s)")
 _COUNTS: Final = re.compile(r"(?:\d|\b[IVX]+|\b\d+ ?[^\W\d_]{1,3})$")
 """A number, a Roman number or a measure."""
 _ORDINAL: Final = _WRITTEN.compile(r"\b(?i:{before_ordinals}) \d+$")
+_LEAST_WORDS: Final = 2
+"""Words that a first piece needs before it may end at a clause."""
+_LEAST_WORDS_TO_JOIN: Final = 4
+"""The same, before it may end at a word that joins another clause."""
 _LAST_WORD = re.compile(r"([\w.]*\w)$")
 
 
@@ -52,13 +56,9 @@ class SentenceSplitter:
     The pieces joined by single spaces equal the text with normalised white space.
 
     Args:
-        least_words: Words that a first piece needs before it may end at a clause.
-        least_words_to_join: The same, before it may end at a word that joins another clause.
         marks_end: Only white space follows a mark that can end a piece, never "...". Numbers such as "3.5" may occur.
     """
 
-    least_words: int = 2
-    least_words_to_join: int = 4
     marks_end: bool = False
     _held: str = ""
     _began: bool = False
@@ -102,7 +102,7 @@ class SentenceSplitter:
 
     def _join(self) -> int | None:
         for found in _JOINS.finditer(self._held):
-            if len(self._held[: found.start()].split()) >= self.least_words_to_join:
+            if len(self._held[: found.start()].split()) >= _LEAST_WORDS_TO_JOIN:
                 return found.start()
         return None
 
@@ -148,7 +148,7 @@ class SentenceSplitter:
         is_in_number = self._held[at - 1 : at].isdigit() and (not following or following.isdigit())
         is_complete = following.isspace() or (self._held[at] in "—–" if following else self.marks_end)
         is_complete = is_complete and not is_in_number
-        return is_complete and len(self._held[:at].split()) >= self.least_words
+        return is_complete and len(self._held[:at].split()) >= _LEAST_WORDS
 
 
 def _is_abbreviated(before: str) -> bool:

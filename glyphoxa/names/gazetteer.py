@@ -7,8 +7,9 @@ concurrent readers need no lock. When the knowledge graph changes, another one r
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
+from typing import Final
 
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.ids import EntityId
@@ -25,7 +26,6 @@ _WIDEST_WINDOW = 8
 _REMEMBERED = 8192
 
 
-@dataclass(frozen=True, eq=False)
 class Gazetteer:
     """Immutable. Build with `Gazetteer.build`; earlier names win wherever order matters.
 
@@ -36,26 +36,35 @@ class Gazetteer:
         widest: Maximum number of adjacent words to compare with a name: misheard names may have more words.
     """
 
-    language: str
-    entries: tuple[Entry, ...]
-    names: tuple[Name, ...]
-    by_joined: Mapping[str, Name]
-    by_code: Mapping[str, tuple[Name, ...]]
-    widest: int
-    _speech: Speech
-    _named: Mapping[Entry, tuple[Name, ...]]
-    _by_id: Mapping[EntityId, Entry]
-    _public: frozenset[EntityId]
-    _reader: NameReader
-    """All claimants of a spelling; it belongs to the first."""
-    _index: NameIndex
+    def __init__(
+        self, entries: tuple[Entry, ...], language: str, speech: Speech, known: Mapping[Entry, tuple[Name, ...]]
+    ) -> None:
+        self.language: Final = language
+        self.entries: Final = entries
+        self._speech: Final = speech
+        self._named: Final = {entry: known.get(entry) or names_of(entry, speech) for entry in entries}
+        self._reader: Final = NameReader(
+            speech, (name for kind in KINDS for entry in entries for name in self._named[entry] if name.kind == kind)
+        )
+        """All claimants of a spelling; it belongs to the first."""
+        self.by_joined: Final = {joined: _holder(wanted) for joined, wanted in self._reader.claims.items()}
+        self.names: Final = tuple(self.by_joined.values())
+        self.by_code: Final[dict[str, tuple[Name, ...]]] = {}
+        for name in self.names:
+            for code in name.codes if name.kind != "learned" else ():
+                self.by_code[code] = (*self.by_code.get(code, ()), name)
+        most_words = max((len(name.words) for name in self.names), default=0)
+        self.widest: Final = min(max(3, most_words + 1), _WIDEST_WINDOW)
+        self._by_id: Final = {entry.entity_id: entry for entry in reversed(entries)}
+        self._public: Final = frozenset(entry.entity_id for entry in entries if entry.is_public)
+        self._index: Final = NameIndex(self.names)
 
     @classmethod
     def build(cls, entries: Iterable[Entry], *, language: str = "en") -> Gazetteer:
         """Skips names without a letter or digit; the first of two equal names wins."""
         # Cached, because the next partial transcript and the next stage ask again.
         speech = Speech(vocabulary_of(language), coder_for(language), lru_cache(_REMEMBERED)(sounder_for(language)))
-        return cls._of(tuple(entries), language, speech, {})
+        return cls(tuple(entries), language, speech, {})
 
     def having(self, entries: Iterable[Entry]) -> Gazetteer:
         """The gazetteer of other entries; this one if they are the same. Reuses prepared entries.
@@ -63,36 +72,7 @@ class Gazetteer:
         Takes a third of the time of `build`: do not call in a loop that carries audio.
         """
         wanted = tuple(entries)
-        return self if wanted == self.entries else self._of(wanted, self.language, self._speech, self._named)
-
-    @classmethod
-    def _of(
-        cls, entries: tuple[Entry, ...], language: str, speech: Speech, known: Mapping[Entry, tuple[Name, ...]]
-    ) -> Gazetteer:
-        named = {entry: known.get(entry) or names_of(entry, speech) for entry in entries}
-        reader = NameReader(
-            speech, (name for kind in KINDS for entry in entries for name in named[entry] if name.kind == kind)
-        )
-        by_joined = {joined: _holder(wanted) for joined, wanted in reader.claims.items()}
-        by_code: dict[str, tuple[Name, ...]] = {}
-        for name in by_joined.values():
-            for code in name.codes if name.kind != "learned" else ():
-                by_code[code] = (*by_code.get(code, ()), name)
-        most_words = max((len(name.words) for name in by_joined.values()), default=0)
-        return cls(
-            language=language,
-            entries=entries,
-            names=tuple(by_joined.values()),
-            by_joined=by_joined,
-            by_code=by_code,
-            widest=min(max(3, most_words + 1), _WIDEST_WINDOW),
-            _speech=speech,
-            _named=named,
-            _by_id={entry.entity_id: entry for entry in reversed(entries)},
-            _public=frozenset(entry.entity_id for entry in entries if entry.is_public),
-            _reader=reader,
-            _index=NameIndex.of(by_joined.values()),
-        )
+        return self if wanted == self.entries else Gazetteer(wanted, self.language, self._speech, self._named)
 
     @property
     def vocabulary(self) -> Vocabulary:

@@ -8,7 +8,7 @@ a different first sound ("McCraden", Vukradin) or a lost syllable costs only a f
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import NamedTuple
@@ -67,45 +67,27 @@ class Similarity:
 
     @property
     def overall(self) -> float:
-        return _overall(self.sound, self.edits, self.spelling)
+        """One figure to rank names by; sound counts half."""
+        return 0.5 * self.sound + 0.3 * self.edits + 0.2 * self.spelling
 
 
 def likeness(letters: str, sound: str, name: Name) -> float:
-    """`Similarity.overall` of a name and what was heard, given folded letters and their sound."""
-    return _overall(
-        edit_similarity(sound, name.sound),
-        edit_similarity(letters, name.joined),
-        JaroWinkler.similarity(letters, name.joined),
-    )
+    """Return `Similarity.overall` of a name and what was heard, given folded letters and their sound."""
+    return Similarity.of(Spelling(letters, sound), Spelling(name.joined, name.sound)).overall
 
 
-def _overall(sound: float, edits: float, spelling: float) -> float:
-    """One figure to rank names by; sound counts half."""
-    return 0.5 * sound + 0.3 * edits + 0.2 * spelling
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class NameIndex:
     """Immutable. Contains names of `SHORTEST` to `LONGEST` letters, and learned forms unless made of ordinary words.
 
     Results do not depend on the order of the names.
     """
 
-    _names: tuple[Name, ...]
-    _lengths: Places
-    _letters: Mapping[str, Places]
-    """Positions of the names with a pair of letters; `_sounds` of phonetic symbols."""
-    _sounds: Mapping[str, Places]
-
-    @classmethod
-    def of(cls, names: Iterable[Name]) -> NameIndex:
-        held = sorted(filter(_is_held, names), key=attrgetter("joined"))
-        return cls(
-            tuple(held),
-            np.array([len(name.joined) for name in held], dtype=int64),
-            _places_by_feature(held, lambda name: _pairs(name.joined)),
-            _places_by_feature(held, lambda name: _pairs_of_all(name.codes)),
-        )
+    def __init__(self, names: Iterable[Name]) -> None:
+        self._names = sorted(filter(_is_held, names), key=attrgetter("joined"))
+        self._lengths = np.array([len(name.joined) for name in self._names], dtype=int64)
+        self._letters = _places_by_feature(self._names, lambda name: _pairs(name.joined))
+        """Positions of the names with a pair of letters; `_sounds` of phonetic symbols."""
+        self._sounds = _places_by_feature(self._names, lambda name: _pairs_of_all(name.codes))
 
     @property
     def longest(self) -> int:

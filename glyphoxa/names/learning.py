@@ -149,12 +149,6 @@ class NamesDesk:
 _CAPACITY = 1_000
 
 
-@dataclass(frozen=True, slots=True)
-class _Lesson:
-    said: Utterance
-    is_revision: bool = False
-
-
 class Learner:
     """An actor that learns from one table's utterances.
 
@@ -183,25 +177,26 @@ class Learner:
         self._wait_until_logged = wait_until_logged
         self._spelled_out = SpelledOut()
         self._typed_claims = TypedClaims()
-        self._lessons = asyncio.Queue[_Lesson](_CAPACITY)
+        self._lessons = asyncio.Queue[tuple[Utterance, bool]](_CAPACITY)
+        """Utterances, each with whether the LLM stage has corrected it."""
 
     def on(self, event: TableEvent) -> None:
         """Process an event of the table. Returns at once."""
         match event:
             case UtteranceKept(utterance) if utterance.npc_id is None:
-                self._take(_Lesson(utterance))
+                self._take(utterance, is_revision=False)
             case UtteranceRevised(utterance, was):
                 if any(each.stage == "llm" for each in utterance.corrections if each not in was.corrections):
-                    self._take(_Lesson(utterance, is_revision=True))
+                    self._take(utterance, is_revision=True)
             case _:
                 pass
 
     async def run(self) -> None:
         """The actor's body."""
         while True:
-            lesson = await self._lessons.get()
+            said, is_revision = await self._lessons.get()
             try:
-                await self._learn(lesson)
+                await self._learn(said, is_revision=is_revision)
             finally:
                 self._lessons.task_done()
 
@@ -238,21 +233,21 @@ class Learner:
                     await self._store.record(self._campaign, doubt, at_ms=at_ms)
             await self._store.record(self._campaign, step, at_ms=at_ms)
 
-    def _take(self, lesson: _Lesson) -> None:
+    def _take(self, said: Utterance, *, is_revision: bool) -> None:
         if self._lessons.full():
             self._lessons.get_nowait()
             self._lessons.task_done()
-        self._lessons.put_nowait(lesson)
+        self._lessons.put_nowait((said, is_revision))
 
-    async def _learn(self, lesson: _Lesson) -> None:
+    async def _learn(self, said: Utterance, *, is_revision: bool) -> None:
         try:
-            if lesson.is_revision:
-                await self.revised(lesson.said)
+            if is_revision:
+                await self.revised(said)
                 return
             # Other uses of a form are counted in the log.
-            if self._wait_until_logged is not None and not await self._wait_until_logged(lesson.said.id):
+            if self._wait_until_logged is not None and not await self._wait_until_logged(said.id):
                 logger.debug("an utterance is processed before it is in the log")
-            await self.heard(lesson.said)
+            await self.heard(said)
         except GlyphoxaError as error:
             logger.debug("nothing is learned from an utterance: {}", error)
 

@@ -123,9 +123,12 @@ class Understood:
         return any(mention.is_called for mention in self.mentions)
 
 
-@dataclass(frozen=True, slots=True)
 class CallForms:
     """How those at a table may be called, beside their names in the gazetteer.
+
+    Args:
+        listed: Those who can be called.
+        roles: The roles by entity.
 
     Attributes:
         names: All names of the campaign: the name of a place does not call a person with the same word.
@@ -136,51 +139,29 @@ class CallForms:
         cast: The NPCs in play; by the last word of their role somebody may also be mentioned.
     """
 
-    names: Gazetteer
-    parts: Mapping[str, Sequence[Entry]]
-    nouns: Mapping[str, Sequence[Entry]]
-    ranks: Mapping[str, Sequence[Entry]]
-    people: frozenset[EntityId]
-    cast: Mapping[EntityId, tuple[CastMember, Entry]]
+    def __init__(self, names: Gazetteer, listed: Sequence[Entry], roles: Mapping[EntityId, CastMember]) -> None:
+        self.names: Final = names
+        self.nouns: Final = _nouns(names)
+        self.people: Final = frozenset(entry.entity_id for entry in listed)
+        self.cast: Final = {one.entity_id: (roles[one.entity_id], one) for one in listed if one.entity_id in roles}
+        self.parts: Final = self._by_form((part, entry) for entry in listed for part in _parts(entry))
+        ranks = ((rank, entry) for entry in listed for rank in _ranks(entry, roles.get(entry.entity_id)))
+        self.ranks: Final = self._by_form((same, entry) for rank, entry in ranks for same in same_titles(fold(rank)))
 
-    @classmethod
-    def of(cls, names: Gazetteer, people: Iterable[Entry], cast: Mapping[EntityId, CastMember] | None = None) -> Self:
-        """Return the forms of these people.
-
-        Args:
-            people: Those who can be called.
-            cast: The roles by entity.
-        """
-        parts: dict[str, dict[EntityId, Entry]] = {}
-        ranks: dict[str, dict[EntityId, Entry]] = {}
-        members: dict[EntityId, tuple[CastMember, Entry]] = {}
-        listed = tuple(people)
-        for entry in listed:
-            member = cast.get(entry.entity_id) if cast is not None else None
-            if member is not None:
-                members[entry.entity_id] = (member, entry)
-            for part in _parts(entry):
-                parts.setdefault(fold(part), {})[entry.entity_id] = entry
-            for rank in _ranks(entry, member):
-                for same in same_titles(fold(rank)):
-                    ranks.setdefault(same, {})[entry.entity_id] = entry
-        stop = names.vocabulary.stop
-        return cls(
-            names,
-            {part: list(held.values()) for part, held in parts.items() if len(part) > 1 and part not in stop},
-            _nouns(names),
-            {rank: list(held.values()) for rank, held in ranks.items() if len(rank) > 1 and rank not in stop},
-            frozenset(entry.entity_id for entry in listed),
-            members,
-        )
+    def _by_form(self, forms: Iterable[tuple[str, Entry]]) -> Mapping[str, Sequence[Entry]]:
+        found: dict[str, dict[EntityId, Entry]] = {}
+        for form, entry in forms:
+            found.setdefault(fold(form), {})[entry.entity_id] = entry
+        stop = self.names.vocabulary.stop
+        return {form: list(held.values()) for form, held in found.items() if len(form) > 1 and form not in stop}
 
     @classmethod
     def at_table(cls, campaign: Campaign, names: Gazetteer) -> Self:
         """Return the forms of the NPCs in play and the players."""
         characters = cast_of(campaign).characters
         cast = {npc.entity_id: characters[npc.id] for npc in campaign.npcs}
-        people = (entry for entry in names.entries if entry.entity_id in cast or entry.entity_type == "player")
-        return cls.of(names, people, cast)
+        people = [entry for entry in names.entries if entry.entity_id in cast or entry.entity_type == "player"]
+        return cls(names, people, cast)
 
     def own(self) -> Iterator[tuple[Entry, Sequence[str]]]:
         """Yield each NPC with the names, parts of names, titles and words of its role that call nobody else."""

@@ -9,7 +9,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cache
-from typing import Any, Final, Literal
+from typing import Final, Literal
+
+from pydantic import TypeAdapter
 
 from glyphoxa.domain.campaign import Exchange
 from glyphoxa.domain.turn import Fault
@@ -129,23 +131,14 @@ class Wording:
         return f"{', '.join(first)} {self.joins} {last}" if first else last
 
 
+_WORDING: Final = TypeAdapter(Wording)
+
+
 @cache
 def wording(language: str) -> Wording:
     """Return the wording of a campaign's language (BCP 47); English if the language has none."""
     words = texts("prompt", language)
-
-    def text(name: str) -> Any:
-        value = words.value(name)
-        return tuple(value) if isinstance(value, list) else value
-
-    examples = words.value("examples")
-    return Wording(
-        **{each.name: text(each.name) for each in fields(Wording) if each.name not in (*examples, "examples")},
-        unknown_then=Exchange(**examples["unknown_then"]),
-        works=Exchange(**examples["works"]),
-        is_at=Exchange(**examples["is_at"]),
-        examples=tuple(Exchange(**each) for each in examples["others"]),
-    )
+    return _WORDING.validate_python({each.name: words.value(each.name) for each in fields(Wording)})
 
 
 def cue_for(question: str, cue: Cue, **values: str) -> str:

@@ -97,7 +97,7 @@ def test_a_learned_form_is_searched_too_unless_it_is_made_of_ordinary_words() ->
 
 
 def test_an_empty_index_finds_nothing() -> None:
-    assert NameIndex.of([]).alike("grimjaw", ("KRMJ",), str, limit=3) == []
+    assert NameIndex([]).alike("grimjaw", ("KRMJ",), str, limit=3) == []
 
 
 def test_names_that_are_all_alike_do_not_widen_the_search() -> None:
@@ -111,5 +111,5 @@ def test_names_that_are_all_alike_do_not_widen_the_search() -> None:
 def test_the_answer_does_not_depend_on_the_order_in_which_names_came(spellings: list[str], data: st.DataObject) -> None:
     names = gazetteer(*spellings).names
     heard = data.draw(st.text("abkrz", min_size=4, max_size=9))
-    other = NameIndex.of(data.draw(st.permutations(names)))
-    assert other.alike(heard, (), str, limit=5) == NameIndex.of(names).alike(heard, (), str, limit=5)
+    other = NameIndex(data.draw(st.permutations(names)))
+    assert other.alike(heard, (), str, limit=5) == NameIndex(names).alike(heard, (), str, limit=5)

@@ -18,8 +18,8 @@ def people(*names: str, language: str = "en") -> Gazetteer:
 
 
 def mentions(text: str, names: Gazetteer) -> tuple[AddresseeMention, ...]:
-    people = (entry for entry in names.entries if entry.entity_type in ("npc", "player"))
-    return understand(text, CallForms.of(names, people)).mentions
+    people = [entry for entry in names.entries if entry.entity_type in ("npc", "player")]
+    return understand(text, CallForms(names, people, {})).mentions
 
 
 @pytest.mark.parametrize(
