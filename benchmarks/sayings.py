@@ -40,13 +40,14 @@ from benchmarks.recall_data import Turn, read_turns, utterances_of
 from benchmarks.runner import run
 from glyphoxa.chronicle.rules_extractor import names_of
 from glyphoxa.chronicle.salience import names_in
-from glyphoxa.chronicle.statements import SPEAKER, NameSpan, facts_in, saying_signs, sentences_of
+from glyphoxa.chronicle.statements import SPEAKER, facts_in, saying_signs, sentences_of
 from glyphoxa.chronicle.summaries import LineSelection
 from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.dm.wrap_up import Remark, WrapUp
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.ids import CampaignId, EntityId
+from glyphoxa.language.calls import NamedPlace
 from glyphoxa.language.new_names import NameFinder
 from glyphoxa.language.text import Text, log_odds
 
@@ -130,9 +131,9 @@ def _examples(columns: Sequence[str]) -> list[Example] | None:
 
 
 def _signs_of(text: str) -> list[frozenset[str]]:
-    names, cut = list[NameSpan](), 0
+    names, cut = list[NamedPlace](), 0
     for match in _NAME.finditer(text):
-        names.append(NameSpan(match[1], match.start() - cut, match.end() - cut - 2))
+        names.append(NamedPlace(match[1], match.start() - cut, match.end() - cut - 2))
         cut += 2
     sentences = sentences_of(_NAME.sub(r"\1", text), names)
     return [saying_signs(fact.about, sentence) for sentence in sentences for fact in facts_in(sentence)]

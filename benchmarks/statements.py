@@ -24,9 +24,10 @@ from benchmarks.runner import percent, run, to_write, write_rows
 from glyphoxa.chronicle.statements import NameSpan, sentences_of
 from benchmarks import logistic
 from benchmarks.runner import command, percent, run, to_write, write_rows
-from glyphoxa.chronicle.statements import NameSpan, features, kind_of, sentences_of
+from glyphoxa.chronicle.statements import features, kind_of, sentences_of
 from glyphoxa.chronicle.talk import Kind
 from glyphoxa.domain.errors import InvalidInput
+from glyphoxa.language.calls import NamedPlace
 
 HELD_BACK: Final = ("court", "desert")
 PENALTY: Final = 0.5
@@ -114,7 +115,7 @@ def _statement(columns: Sequence[str]) -> Statement | None:
 
 def found_in(text: str) -> frozenset[str] | None:
     """Return the features of the claim that a text marks; None if it does not mark one."""
-    plain, names = "", list[NameSpan]()
+    plain, names = "", list[NamedPlace]()
     start = at = 0
     for sign in _SIGNS.finditer(text):
         plain += text[at : sign.start()]
@@ -123,7 +124,7 @@ def found_in(text: str) -> frozenset[str] | None:
             case "[":
                 start = len(plain)
             case "]":
-                names.append(NameSpan(f"name {len(names)}", start, len(plain)))
+                names.append(NamedPlace(f"name {len(names)}", start, len(plain)))
             case other:
                 plain += _BEGINS if other == "<" else _ENDS
     for sentence in sentences_of(plain + text[at:], names):

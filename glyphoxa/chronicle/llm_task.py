@@ -16,8 +16,9 @@ from pydantic import Field
 from glyphoxa.chat.questions import Unparseable
 from glyphoxa.chronicle.consent import asks_to_forget
 from glyphoxa.chronicle.effects import folded
-from glyphoxa.chronicle.statements import LEAST, NameSpan, sentences_of, stands_in
+from glyphoxa.chronicle.statements import LEAST, sentences_of, stands_in
 from glyphoxa.chronicle.talk import NOT_TOLD, Kind, NumberedUtterance
+from glyphoxa.language.calls import NamedPlace
 from glyphoxa.language.lexicon import capitalises_nouns, lexicon, vocabulary_of
 from glyphoxa.language.table_talk import is_out_of_character
 from glyphoxa.language.text import Text
@@ -195,8 +196,8 @@ def _beginnings(stems: Iterable[str]) -> set[str]:
     return {stem[:_BEGINNING] for stem in stems}
 
 
-def _spans(text: str, named: Sequence[Sequence[str]]) -> list[NameSpan]:
+def _spans(text: str, named: Sequence[Sequence[str]]) -> list[NamedPlace]:
     """Return where a text has the longest name of each entity."""
     there = [max((name for name in names if name in text), key=len, default="") for names in named]
-    spans = [NameSpan(name, text.index(name), text.index(name) + len(name)) for name in there if name]
+    spans = [NamedPlace(name, text.index(name), text.index(name) + len(name)) for name in there if name]
     return sorted(spans, key=lambda one: one.start)

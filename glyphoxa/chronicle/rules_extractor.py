@@ -12,7 +12,6 @@ from glyphoxa.chronicle.consent import asks_to_forget
 from glyphoxa.chronicle.statements import (
     SPEAKER,
     MarkedSentence,
-    NameSpan,
     facts_in,
     other_kinds_in,
     relations_in,
@@ -74,9 +73,9 @@ def _inflected(name: str) -> Iterator[str]:
         yield " ".join((words[0] + "n", *words[1:-1], words[-1] + "es"))
 
 
-def without_called(text: str, named: Sequence[NameSpan]) -> list[NameSpan]:
+def without_called(text: str, named: Sequence[NamedPlace]) -> list[NamedPlace]:
     """Return the names without those of people who are spoken to, set apart by punctuation."""
-    calls = calls_in(text, [NamedPlace(each.key, each.start, each.end) for each in named]).of
+    calls = calls_in(text, named).of
     return [
         each
         for each, call in zip(named, calls, strict=True)
@@ -248,9 +247,9 @@ class _Reading:
         people = {key for key in sentence.keys if self._found[key].type in PEOPLE}
         return people.pop() if len(people) == 1 else None
 
-    def _named(self, said: NumberedUtterance) -> list[NameSpan]:
+    def _named(self, said: NumberedUtterance) -> list[NamedPlace]:
         text, by = said.utterance.text, said.utterance.id
-        named: list[NameSpan] = []
+        named: list[NamedPlace] = []
         for mention, meant, _ in meant_in(text, self._names, self._known):
             if mention.name.is_faint and not text[mention.start].isupper():
                 continue
@@ -263,7 +262,7 @@ class _Reading:
                 new = self._new[meant.removeprefix("new:")]
                 entity = ExtractedEntity(f"new:{fold(new.text)}", new.text, new.type, (by,), new.confidence)
                 key = self._find(entity)
-            named.append(NameSpan(key, mention.start, mention.end))
+            named.append(NamedPlace(key, mention.start, mention.end))
         return named
 
     def _meet(self, entity: KnownEntity, by: UtteranceId) -> str:

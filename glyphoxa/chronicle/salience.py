@@ -25,7 +25,8 @@ from numpy import float32
 from numpy.typing import NDArray
 
 from glyphoxa.chronicle.consent import asks_to_forget
-from glyphoxa.chronicle.statements import PEOPLE, NameSpan, facts_in, sentences_of
+from glyphoxa.chronicle.statements import PEOPLE, facts_in, sentences_of
+from glyphoxa.language.calls import NamedPlace
 from glyphoxa.language.lexicon import lexicon, primary_language
 from glyphoxa.language.new_names import NameFinder
 from glyphoxa.language.table_talk import is_out_of_character
@@ -223,14 +224,14 @@ class SalienceJudge:
         return Salience(score, is_kept, why, forget)
 
 
-def names_in(text: str, finder: NameFinder, names: Gazetteer | None) -> Mapping[NameSpan, str]:
+def names_in(text: str, finder: NameFinder, names: Gazetteer | None) -> Mapping[NamedPlace, str]:
     """Return the known and the new names in a text, in order, each with the type of what it names."""
     mentions = () if names is None else names.mentions(text)
-    found = {NameSpan(each.name.entity_id, each.start, each.end): each.name.entity_type for each in mentions}
+    found = {NamedPlace(each.name.entity_id, each.start, each.end): each.name.entity_type for each in mentions}
     new = finder.names_in(text, taken=[(each.start, each.end) for each in mentions], nobody=())
     # A new name may contain a known one, which counts here.
     free = [each for each in new if all(each.end <= known.start or known.end <= each.start for known in found)]
-    found |= {NameSpan(each.text, each.start, each.end): each.type for each in free}
+    found |= {NamedPlace(each.text, each.start, each.end): each.type for each in free}
     return dict(sorted(found.items(), key=lambda one: one[0].start))
 
 

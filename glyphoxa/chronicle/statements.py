@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from glyphoxa.chronicle.talk import NOT_TOLD, STORED, ExtractedFact, ExtractedRelation, Kind
+from glyphoxa.language.calls import NamedPlace
 from glyphoxa.language.lexicon import Lexicon, languages, lexicon
 from glyphoxa.language.new_names import occupation_in
 from glyphoxa.language.sentences import sentence_spans
@@ -105,15 +106,6 @@ def kind_of(found: Collection[str], weights: Mapping[str, Weights] | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class NameSpan:
-    """A name in an utterance: its key and its span."""
-
-    key: str
-    start: int
-    end: int
-
-
-@dataclass(frozen=True, slots=True)
 class MarkedSentence:
     """A sentence with placeholders for names.
 
@@ -197,11 +189,11 @@ def named_first(sentence: str, person: str) -> str:
     return sentence if pronoun is None else person + sentence[pronoun.end() :]
 
 
-def sentences_of(text: str, names: Sequence[NameSpan]) -> Iterator[MarkedSentence]:
+def sentences_of(text: str, names: Sequence[NamedPlace]) -> Iterator[MarkedSentence]:
     """Yield the sentences of a text with their names marked.
 
     Args:
-        names: In order, without overlaps.
+        names: In order, without overlaps; the name of each is its key.
     """
     # Text in brackets is a sound or an aside, and a private character, such as that of an icon, is no placeholder.
     text = re.sub(_NAMED, " ", _SPOKEN_ASIDE.sub(lambda match: " " * len(match.group()), text))
@@ -212,7 +204,7 @@ def sentences_of(text: str, names: Sequence[NameSpan]) -> Iterator[MarkedSentenc
         yield MarkedSentence(
             said,
             marked,
-            tuple(name.key for name in here),
+            tuple(name.name for name in here),
             is_question="?" in said[-3:],
             line=" ".join(text.split()),
             text_before=_marked(text, 0, start, [name for name in names if name.end <= start]),
@@ -220,7 +212,7 @@ def sentences_of(text: str, names: Sequence[NameSpan]) -> Iterator[MarkedSentenc
         )
 
 
-def _marked(text: str, start: int, end: int, names: Sequence[NameSpan]) -> str:
+def _marked(text: str, start: int, end: int, names: Sequence[NamedPlace]) -> str:
     signs: list[Put] = []
     for n, name in enumerate(names):
         owned = "'s" if text[name.start : name.end].endswith(("'s", "’s")) else ""

@@ -66,7 +66,7 @@ _OWN_SHARE: Final = 1 / 4
 def _marked(text: str, finder: NameFinder, names: Gazetteer | None) -> tuple[Iterator[MarkedSentence], set[str]]:
     """Return the sentences of a line with their names marked, and the keys of people among these."""
     spans = names_in(text, finder, names)
-    people = {name.key for name, type_ in spans.items() if type_ in PEOPLE}
+    people = {place.name for place, type_ in spans.items() if type_ in PEOPLE}
     return sentences_of(text, without_called(text, list(spans))), people
 
 

@@ -315,7 +315,7 @@ class WrapUp:
                     *(f"line with {sign}" for sign in _OF_LINES if of_line[sign]),
                 }
                 whole = f"{before} {text}".strip() if is_he or not whom else text
-                told = [EntityId(span.key) for span in spans if spoken.text[span.start : span.end] in sentence.text]
+                told = [EntityId(span.name) for span in spans if spoken.text[span.start : span.end] in sentence.text]
                 others = [id_ for id_ in told if id_ in self.entities and self.entities[id_].type != "player"]
                 if others:
                     near = last = others[-1]

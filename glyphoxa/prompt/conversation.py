@@ -87,8 +87,6 @@ class Conversation:
     """Number of oldest lines that are not in the prompt."""
     _scenes: list[tuple[int, Scene]] = field(default_factory=list)
     """Each with the number of lines before it."""
-    _words: frozenset[str] | None = None
-    """The words for `holds`; None after a line has changed."""
 
     def enter(self, scene: Scene) -> None:
         """Enter a scene; later lines belong to it."""
@@ -114,7 +112,6 @@ class Conversation:
         for at, line in enumerate(self._lines):
             if line.utterance_id == now.id and (revised := line.revised(was, now)) is not line:
                 self._lines[at] = revised
-                self._words = None
                 return True
         return False
 
@@ -169,11 +166,10 @@ class Conversation:
         """Return the sentences of the next prompt about what is no longer in it."""
         return self._summary
 
-    def holds(self, words: str) -> bool:
-        """Return whether a line of the next prompt has exactly these words."""
-        if self._words is None:
-            self._words = frozenset(line.words.casefold() for line in self._lines[self._held_back :])
-        return words.casefold() in self._words
+    @property
+    def spoken(self) -> Sequence[str]:
+        """Return the words of the lines of the next prompt."""
+        return [line.words for line in self._lines[self._held_back :]]
 
     def said_beside(self, question: str) -> list[str]:
         """Return its lines, without those that are the question."""
@@ -238,7 +234,6 @@ class Conversation:
         if self.safety.forbids(line.words):
             return
         self._lines.append(line)
-        self._words = None
         if self._tokens() > self.history_tokens:
             self.fold()
         self._hold_back()
@@ -264,7 +259,6 @@ class Conversation:
     def _drop(self, line: int) -> None:
         del self._lines[line]
         self._held_back -= line < self._held_back
-        self._words = None
         # If several scenes now precede the same line, it was said in the last of them.
         moved = {at - (at > line): scene for at, scene in self._scenes}
         self._scenes = list(moved.items())

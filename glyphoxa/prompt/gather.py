@@ -19,7 +19,7 @@ from loguru import logger
 from glyphoxa.domain.budgets import Budgets
 from glyphoxa.domain.campaign import Scene
 from glyphoxa.domain.errors import GlyphoxaError
-from glyphoxa.domain.ids import NpcId, UtteranceId
+from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.knowledge import RecalledFact, RecalledTalk, RecalledUtterance
 from glyphoxa.domain.session_state import SummarySentence
 from glyphoxa.domain.turn import PromptPart
@@ -155,8 +155,9 @@ class _Mind:
         return self.heard.said_beside(self.question)
 
     @cached_property
-    def _in_prompt(self) -> frozenset[UtteranceId]:
-        return frozenset(self.heard.utterance_ids)
+    def _in_prompt(self) -> frozenset[str]:
+        """The ids and the words of the lines in the prompt."""
+        return frozenset((*self.heard.utterance_ids, *map(str.casefold, self.heard.spoken)))
 
     @cached_property
     def told(self) -> list[str]:
@@ -205,7 +206,7 @@ class _Mind:
         """
         return (
             one.utterance_id in self._in_prompt
-            or self.heard.holds(one.text)
+            or one.text.casefold() in self._in_prompt
             or " ".join(one.text.split()) in self.past
             or any(self._summarises(sentence, one) for sentence in self.heard.summary)
         )

@@ -13,9 +13,10 @@ import pytest
 from glyphoxa.chronicle import rules_extractor
 from glyphoxa.chronicle.rules_extractor import MOST_CHARS, RulesExtractor
 from glyphoxa.chronicle.salience import Salience, SalienceJudge
-from glyphoxa.chronicle.statements import MarkedSentence, NameSpan, sentences_of
+from glyphoxa.chronicle.statements import MarkedSentence, sentences_of
 from glyphoxa.chronicle.talk import Extraction, KnownEntity, NumberedUtterance, SceneTalk
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId
+from glyphoxa.language.calls import NamedPlace
 from glyphoxa.language.sentences import MOST_READ
 from tests.support.builders import SMITH, an_utterance
 
@@ -273,7 +274,7 @@ def test_speaker_who_gives_a_name_is_not_placed_there(text: str) -> None:
 def test_a_line_of_any_length_is_read_in_short_parts(talk: str, monkeypatch: pytest.MonkeyPatch) -> None:
     line, read = talk * (2 * MOST_CHARS // len(talk)), list[int]()
 
-    def counted(text: str, names: Sequence[NameSpan]) -> Iterator[MarkedSentence]:
+    def counted(text: str, names: Sequence[NamedPlace]) -> Iterator[MarkedSentence]:
         read.append(len(text))
         return sentences_of(text, names)
 

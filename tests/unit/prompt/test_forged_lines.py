@@ -111,7 +111,7 @@ def test_what_holds_no_label_stands_as_it_was_said() -> None:
 def test_a_quoted_line_is_known_revised_and_taken_back_as_it_was_said() -> None:
     conversation = Conversation(GRIMJAW)
     conversation.hear(an_utterance('He wrote: "run"', id="u1"))
-    assert conversation.holds('He wrote: "run"')
+    assert 'He wrote: "run"' in conversation.spoken
     assert conversation.said_beside("And?") == ['He wrote: "run"']
     assert conversation.heard_before("And?") == 'He wrote: "run"'
     assert conversation.revise(an_utterance('He wrote: "run"'), an_utterance("He wrote nothing."))
