@@ -13,7 +13,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, TypeAlias
 
 from glyphoxa.domain.heard import Correction, HeardWord
 from glyphoxa.language.lexicon import lexicon
@@ -148,23 +148,15 @@ def _is_abbreviation(word: Word, gap: str) -> bool:
 # (an insertion, a deletion) may touch another.
 
 
-class Replacement(Protocol):
-    @property
-    def start(self) -> int: ...
-
-    @property
-    def end(self) -> int: ...
-
-    @property
-    def after(self) -> str: ...
-
-
 class Put(NamedTuple):
     """A replacement that is nothing else: `after` is put in place of a span."""
 
     start: int
     end: int
     after: str
+
+
+Replacement: TypeAlias = Put | Correction
 
 
 def applied(text: str, replacements: Iterable[Replacement], start: int = 0, end: int | None = None) -> str:
