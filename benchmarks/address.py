@@ -27,10 +27,8 @@ from glyphoxa.config.provider_sections import CorrectionSettings
 from glyphoxa.domain.campaign import Campaign, Entity, Npc, Player, Scene
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId
-from glyphoxa.turns.address import Addressed, Addressing, Embed, Expertise
 from glyphoxa.language.roles import cast_of
-from glyphoxa.providers.building import EMBEDDINGS, find
-from glyphoxa.turns.address import Addressed, Addressing
+from glyphoxa.turns.address import Addressed, Addressing, Embed, Expertise
 from glyphoxa.turns.questions import Questions
 
 NOW_MS = 10_000_000

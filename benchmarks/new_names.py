@@ -34,12 +34,8 @@ from benchmarks.labelled import (
 from benchmarks.runner import json_lines, run
 from glyphoxa.chronicle.effects import folded
 from glyphoxa.chronicle.rules_extractor import names_of
-from glyphoxa.language.new_names import NameFinder
-from glyphoxa.config.campaign_file import read_campaign
-from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.domain.ids import CampaignId
 from glyphoxa.language.lexicon import vocabulary_of
-from glyphoxa.language.text import log_odds
+from glyphoxa.language.new_names import NameFinder
 
 LANGUAGES: Final = ("de", "en")
 PENALTY: Final = 1.0

@@ -21,12 +21,8 @@ from typing import Any, Final, NamedTuple
 from benchmarks import labelled
 from benchmarks.labelled import Example, fit_command, read_columns, write_weights
 from benchmarks.runner import percent, run, to_write, write_rows
-from glyphoxa.chronicle.statements import NameSpan, sentences_of
-from benchmarks import logistic
-from benchmarks.runner import command, percent, run, to_write, write_rows
 from glyphoxa.chronicle.statements import features, kind_of, sentences_of
 from glyphoxa.chronicle.talk import Kind
-from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.language.calls import NamedPlace
 
 HELD_BACK: Final = ("court", "desert")

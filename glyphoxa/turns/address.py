@@ -40,11 +40,10 @@ from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import NpcId, PlayerId
 from glyphoxa.domain.turn import Unaddressed
 from glyphoxa.language.calls import CallKind
+from glyphoxa.language.roles import TRADE_WORDS, Cast, cast_of
 from glyphoxa.language.sentence_form import Form, without_call_to_all
 from glyphoxa.language.table_talk import is_filler
 from glyphoxa.language.text import FUNCTION_WORDS, Text
-from glyphoxa.language.roles import Cast
-from glyphoxa.language.sentence_form import Form
 from glyphoxa.names.people import AddresseeMention, Understood
 
 _AMONG_PLAYERS_MS = 20_000
