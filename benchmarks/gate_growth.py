@@ -37,7 +37,7 @@ from glyphoxa.prompt.prompt import with_hot_context
 from glyphoxa.recall.recall import Recall
 from glyphoxa.recall.transcript_memory import Transcripts
 from glyphoxa.recall.vectors import Embedder
-from glyphoxa.transcript.ports import Embedding, FeedUtterance, IndexGeneration, TalkHead, TalkPage, TalkQuery
+from glyphoxa.transcript.ports import Embedding, FeedUtterance, TalkHead, TalkPage, TalkQuery
 from glyphoxa.turns.address import Addressing
 
 CAMPAIGN: Final = CampaignId("invented")
@@ -195,11 +195,9 @@ class InventedTalk:
         return cls(said, vectors, said[-1].at_ms + 24 * 3_600_000, places)
 
     async def changes(self, campaign: CampaignId, *, since: int, limit: int) -> TalkPage:
-        return TalkPage(self.said[since : since + limit], TalkHead("en", IndexGeneration("", 0, 1)))
+        return TalkPage(self.said[since : since + limit], TalkHead("en"))
 
-    async def embeddings(
-        self, campaign: CampaignId, utterances: Sequence[UtteranceId], generation: IndexGeneration
-    ) -> list[Embedding]:
+    async def embeddings(self, campaign: CampaignId, utterances: Sequence[UtteranceId], model: str) -> list[Embedding]:
         return [Embedding(one, self.vectors[None, self.places[one]]) for one in utterances]
 
 

@@ -19,7 +19,7 @@ from benchmarks.recall_arms import DEPTH, Ask
 from benchmarks.recall_data import WITNESS, Question, turn_id
 from benchmarks.recall_world import LoadedTalk
 from benchmarks.runner import tell
-from glyphoxa.adapters.postgres.chunks.embedding_queue import EmbeddingQueue
+from glyphoxa.adapters.postgres.chunks import EmbeddingQueue
 from glyphoxa.app.background import chronicle_log, chronicler_of, timeline_writer
 from glyphoxa.config.memory_graph import MemoryGraphSettings, RecallStage
 from glyphoxa.domain.ids import CampaignId, SessionId

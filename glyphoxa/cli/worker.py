@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack, aclosing
 from rich.console import Console
 from rich.progress import MofNCompleteColumn
 
-from glyphoxa.adapters.postgres.chunks.reindex import Reindexed, reindex
+from glyphoxa.adapters.postgres.chunks import Reindexed, reindex
 from glyphoxa.app.background import (
     chronicle_log,
     chronicle_worker,

@@ -1,7 +1,7 @@
 """Hold the transcript of a campaign in memory: speakers, meanings, and how the campaign counts time.
 
-It is read on first use and follows the log from then on. Its vectors are those of one `IndexGeneration`: after all
-utterances were embedded again, it keeps what it has, and finds new utterances by words until the table is reopened.
+It is read on first use and follows the log from then on. Its vectors are those of one model: after all utterances were
+embedded by another one, it keeps what it has, and finds new utterances by words until the table is reopened.
 
 `Cursor` knows how far the log was read. Each change of an utterance has a number, and a campaign's changes become
 visible in the order of their numbers. The cursor requests changes from the last known number on: one small query, which
@@ -95,15 +95,13 @@ class _Transcript:
     Attributes:
         head: State of the log at the last page.
         asked: State when vectors were last requested: up to which change, and how far they were embedded.
-        generation: Number of the generation of its vectors; None until they were requested.
-        is_outdated: There is another generation, and the user was told.
+        is_outdated: The vectors are of another model by now, and the user was told.
     """
 
     index: TalkIndex
     head: TalkHead
     cursor: Cursor = field(default_factory=Cursor)
     asked: tuple[int, str] | None = None
-    generation: int | None = None
     is_outdated: bool = False
 
 
@@ -263,17 +261,16 @@ class TranscriptMemory:
         The latest come first: if there are more utterances than memory may hold, the oldest are found by words only,
         for good. Utterances are embedded oldest first, so later reads look at both ends of the missing range.
         """
-        index, generation, ours = held.index, held.head.generation, self._embedder
+        index, ours = held.index, self._embedder
         there = (index.change_seq, held.head.embedded)
-        if generation is None or ours is None or held.is_outdated or there == held.asked:
+        if ours is None or held.is_outdated or there == held.asked:
             return
-        if held.generation not in (None, generation.number) or not generation.is_of(ours.name, ours.dimensions):
+        if held.head.model not in (None, (ours.name, ours.dimensions)):
             held.is_outdated = True
             logger.warning(
                 "{} was embedded again: new lines are found by words until the table is reopened", self._campaign
             )
             return
-        held.generation = generation.number
         is_first = held.asked is None
         most = _MOST_VECTOR_BYTES // (4 * index.dimensions)
         wanted = index.unembedded(limit=max(most - index.n_vectors, _PAGE))
@@ -281,7 +278,7 @@ class TranscriptMemory:
         from_the_oldest = False
         while pages:
             page = pages.pop(0)
-            found = await self._feed.embeddings(self._campaign, page, generation)
+            found = await self._feed.embeddings(self._campaign, page, ours.name)
             if found:
                 await asyncio.to_thread(index.put_meanings, found)
             elif from_the_oldest:

@@ -225,38 +225,18 @@ class Embedding:
 
 
 @dataclass(frozen=True, slots=True)
-class IndexGeneration:
-    """A set of comparable vectors.
-
-    Vectors of two generations are never compared, even if their models have the same name.
-
-    Attributes:
-        model: Its name; "" while nothing is embedded.
-        number: Changes when all utterances are embedded again.
-    """
-
-    model: str
-    dimensions: int
-    number: int
-
-    def is_of(self, model: str, dimensions: int) -> bool:
-        """Return whether these vectors are of this model, or there are none."""
-        return not self.model or (self.model, self.dimensions) == (model, dimensions)
-
-
-@dataclass(frozen=True, slots=True)
 class TalkHead:
     """Further state of a campaign's transcript, as of the time at which a page was read.
 
     Attributes:
         language: BCP 47 tag; "en" for a campaign that is not stored.
-        generation: Generation of the present vectors; None if no vectors are read.
+        model: The model of the vectors, and their length; None while nothing is embedded.
         embedded: Changes whenever utterances may have been embedded.
         times: Changes whenever the campaign's way of counting time changes.
     """
 
     language: str = "en"
-    generation: IndexGeneration | None = None
+    model: tuple[str, int] | None = None
     embedded: str = ""
     times: str = ""
 
@@ -287,9 +267,9 @@ class TalkFeed(Protocol):
         ...
 
     async def embeddings(
-        self, campaign: CampaignId, utterances: Sequence[UtteranceId], generation: IndexGeneration
+        self, campaign: CampaignId, utterances: Sequence[UtteranceId], model: str
     ) -> Sequence[Embedding]:
-        """Return the vectors of those that are embedded; none if the generation has changed.
+        """Return the vectors of those that are embedded by this model.
 
         Raises:
             Unavailable: The database cannot be reached in time.

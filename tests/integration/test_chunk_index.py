@@ -12,7 +12,7 @@ from loguru import logger
 from numpy import float32
 from numpy.typing import NDArray
 
-from glyphoxa.adapters.postgres.chunks.embedding_queue import Filled
+from glyphoxa.adapters.postgres.chunks import Filled
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.app.memory import database_of
 from glyphoxa.config.settings import Settings

@@ -21,7 +21,7 @@ from glyphoxa.actors.pacing import QuietGate
 from glyphoxa.adapters.google_models import GoogleEmbeddings
 from glyphoxa.adapters.hosted_embedding import HostedEmbeddings
 from glyphoxa.adapters.openai_models import OpenAiEmbeddings
-from glyphoxa.adapters.postgres.chunks.embedding_queue import Filled
+from glyphoxa.adapters.postgres.chunks import Filled
 from glyphoxa.adapters.postgres.store import open_store
 from glyphoxa.app.memory import open_store_for
 from glyphoxa.app.models import LocalModels, load_embedder, open_embedder

@@ -9,7 +9,7 @@ import pytest
 from numpy import float32
 from numpy.typing import NDArray
 
-from glyphoxa.adapters.postgres.chunks.embedding_queue import Filled
+from glyphoxa.adapters.postgres.chunks import Filled
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import UtteranceId

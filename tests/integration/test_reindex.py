@@ -16,8 +16,7 @@ from loguru import logger
 from numpy import float32
 from numpy.typing import NDArray
 
-from glyphoxa.adapters.postgres.chunks.embedding_queue import HARMLESS, Filled
-from glyphoxa.adapters.postgres.chunks.reindex import Reindexed, reindex
+from glyphoxa.adapters.postgres.chunks import HARMLESS, Filled, Reindexed, reindex
 from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.cli.main import main
@@ -283,7 +282,7 @@ async def test_talk_that_is_rolled_back_or_revised_meanwhile_is_so_afterwards(ds
 _SLOW_PROCESS = """
 import asyncio, sys
 from pathlib import Path
-from glyphoxa.adapters.postgres.chunks.reindex import reindex
+from glyphoxa.adapters.postgres.chunks import reindex
 from glyphoxa.adapters.postgres.server.database import Database
 from tests.integration.test_reindex import WIDE
 from tests.support.embedders import an_embedder

@@ -19,7 +19,7 @@ import pytest
 
 from glyphoxa.adapters.postgres.atoms import PostgresAtoms
 from glyphoxa.adapters.postgres.chronicle_log import PostgresChronicleLog
-from glyphoxa.adapters.postgres.chunks.reindex import reindex
+from glyphoxa.adapters.postgres.chunks import reindex
 from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.adapters.postgres.server.migrate import migrate, migrations_folder
 from glyphoxa.adapters.postgres.store import Store, open_store

@@ -5,8 +5,7 @@ from __future__ import annotations
 from numpy import float32
 from numpy.typing import NDArray
 
-from glyphoxa.adapters.postgres.chunks.embedding_queue import Filled
-from glyphoxa.adapters.postgres.chunks.reindex import reindex
+from glyphoxa.adapters.postgres.chunks import Filled, reindex
 from glyphoxa.adapters.postgres.server.sql import viewer_parameter
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.domain.ids import CampaignId

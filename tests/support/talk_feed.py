@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.recall.vectors import Embedder
-from glyphoxa.transcript.ports import Embedding, FeedUtterance, IndexGeneration, TalkHead, TalkPage
+from glyphoxa.transcript.ports import Embedding, FeedUtterance, TalkHead, TalkPage
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH
 from tests.support.embedders import an_embedder
 
@@ -80,7 +80,7 @@ class FeedTwin:
         asked: How often each was.
         has_meanings: Whether talk is embedded, as soon as it is said.
         n_batches: In which talk was embedded until now.
-        vectors: Which those are.
+        model: Name and dimensions of what embeds it.
         times: Another text when the campaign tells the time otherwise.
         embed: Makes them.
     """
@@ -92,7 +92,7 @@ class FeedTwin:
     has_meanings: bool = True
     n_batches: int = 0
     times: str = ""
-    vectors: IndexGeneration = field(default_factory=lambda: IndexGeneration("words", DIMENSIONS, 1))
+    model: tuple[str, int] = ("words", DIMENSIONS)
     embed: Callable[[str], NDArray[float32]] = embed
     _talk: dict[CampaignId, dict[UtteranceId, FeedUtterance]] = field(default_factory=dict)
     _change_seq: int = 0
@@ -122,18 +122,16 @@ class FeedTwin:
         def page() -> TalkPage:
             found = [one for one in self._talk.get(campaign, {}).values() if one.change_seq >= since]
             head = TalkHead(
-                self.languages.get(campaign, "en"), self.vectors, f"{self.has_meanings} {self.n_batches}", self.times
+                self.languages.get(campaign, "en"), self.model, f"{self.has_meanings} {self.n_batches}", self.times
             )
             return TalkPage(sorted(found, key=lambda one: one.change_seq)[:limit], head)
 
         return await self._answer("changes", page)
 
-    async def embeddings(
-        self, campaign: CampaignId, utterances: Sequence[UtteranceId], generation: IndexGeneration
-    ) -> list[Embedding]:
+    async def embeddings(self, campaign: CampaignId, utterances: Sequence[UtteranceId], model: str) -> list[Embedding]:
         def found() -> list[Embedding]:
             talk = self._talk.get(campaign, {})
-            is_there = self.has_meanings and generation == self.vectors
+            is_there = self.has_meanings and model == self.model[0]
             there = [talk[one] for one in utterances if one in talk] if is_there else []
             return [Embedding(one.utterance_id, self.embed(one.text)[None]) for one in there]
 

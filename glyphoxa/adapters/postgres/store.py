@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 from glyphoxa.actors.clock import now_ms
 from glyphoxa.adapters.postgres.atoms import PostgresAtoms
-from glyphoxa.adapters.postgres.chunks.embedding_queue import ChunkIndexer
+from glyphoxa.adapters.postgres.chunks import ChunkIndexer
 from glyphoxa.adapters.postgres.episodes import PostgresEpisodes
 from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres

@@ -9,7 +9,7 @@ import pytest
 from numpy import float32
 from numpy.typing import NDArray
 
-from glyphoxa.adapters.postgres.chunks.embedding_queue import QueuedUtterance, embed_batch
+from glyphoxa.adapters.postgres.chunks import QueuedUtterance, embed_batch
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.recall.vectors import Embedder
 from glyphoxa.transcript.chunking import pieces_of

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from loguru import logger
 
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, UtteranceId
@@ -18,7 +19,7 @@ from glyphoxa.recall.recall import Recall, RecallSettings
 from glyphoxa.recall.terms import Terms
 from glyphoxa.recall.time_reader import read_words
 from glyphoxa.recall.transcript_memory import TranscriptMemory, Transcripts
-from glyphoxa.transcript.ports import Embedding, IndexGeneration, TalkQuery
+from glyphoxa.transcript.ports import Embedding, TalkQuery
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH
 from tests.support.patience import DEADLINE_MS
 from tests.support.talk_feed import DIMENSIONS, FeedTwin, an_embedder_of_words, said
@@ -181,6 +182,23 @@ async def test_vectors_of_another_size_are_left_out() -> None:
     assert await ids(a_recall(feed)) == ["u1", "u2"]
 
 
+@pytest.mark.parametrize("model", [("unheard of", DIMENSIONS), ("words", 4 * DIMENSIONS)], ids=["name", "length"])
+async def test_vectors_of_another_model_are_not_read_and_new_lines_are_found_by_words(model: tuple[str, int]) -> None:
+    feed = some_talk()
+    recall = a_recall(feed)
+    await ids(recall)
+    warnings: list[str] = []
+    sink = logger.add(warnings.append, level="WARNING", format="{message}")
+    feed.model = model
+    for n in (3, 4):
+        feed.tell(said(f"u{n}", "A lantern is lit.", ordinal=n))
+        assert f"u{n}" in await ids(recall, "a lantern?")
+    logger.remove(sink)
+    assert warnings == [f"{CAMPAIGN} was embedded again: new lines are found by words until the table is reopened\n"]
+    assert (await recall.transcript(CAMPAIGN).refresh()).n_vectors == 2
+    assert (await a_memory(feed).refresh()).n_vectors == 0
+
+
 async def test_a_page_that_breaks_off_is_read_again() -> None:
     feed = FeedTwin()
     feed.tell(*(said(f"u{n}", f"Word {n}.", ordinal=n) for n in range(1, 5_001)))
@@ -217,10 +235,8 @@ async def test_vectors_of_older_talk_are_read_while_the_latest_is_still_to_be_em
     feed.tell(*(said(f"u{n}", f"Word {n}.", ordinal=n) for n in range(1, 2_001)))
     real, n_embedded = feed.embeddings, 0
 
-    async def embedded_so_far(
-        campaign: CampaignId, utterances: Sequence[UtteranceId], edition: IndexGeneration
-    ) -> list[Embedding]:
-        return [one for one in await real(campaign, utterances, edition) if int(one.utterance_id[1:]) <= n_embedded]
+    async def embedded_so_far(campaign: CampaignId, utterances: Sequence[UtteranceId], model: str) -> list[Embedding]:
+        return [one for one in await real(campaign, utterances, model) if int(one.utterance_id[1:]) <= n_embedded]
 
     feed.embeddings = embedded_so_far  # type: ignore[method-assign]
     held = a_memory(feed)

@@ -18,7 +18,7 @@ from glyphoxa.adapters.postgres.transcript.log import utterance_of_row
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import Viewer
 from glyphoxa.language.text import Text
-from glyphoxa.transcript.ports import Embedding, FeedUtterance, Found, IndexGeneration, TalkFilter, TalkHead, TalkPage
+from glyphoxa.transcript.ports import Embedding, FeedUtterance, Found, TalkFilter, TalkHead, TalkPage
 
 _HEADER_BYTES = 4
 """Header of a vector on the wire: dimensions and two unused bytes; big-endian single floats follow."""
@@ -34,14 +34,14 @@ class PostgresTalkFeed(CampaignQueries):
         row = await self._row("changes", campaign, since, limit)
         if row is None:
             return TalkPage([], TalkHead())
-        generation = IndexGeneration(row["model"], row["dimensions"], row["number"])
-        head = TalkHead(row["language"], generation, row["embedded"], row["times"])
+        model = None if row["model"] is None else (row["model"], row["dimensions"])
+        head = TalkHead(row["language"], model, row["embedded"], row["times"])
         return TalkPage([] if row["change_seqs"] is None else _Page(row), head)
 
     async def embeddings(
-        self, campaign: CampaignId, utterances: Sequence[UtteranceId], generation: IndexGeneration
+        self, campaign: CampaignId, utterances: Sequence[UtteranceId], model: str
     ) -> Sequence[Embedding]:
-        row = await self._row("embeddings", campaign, list(utterances), generation.model, generation.number)
+        row = await self._row("embeddings", campaign, list(utterances), model)
         return [] if row is None or row["utterance_ids"] is None else _Embeddings(row["utterance_ids"], row["sent"])
 
 
