@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
@@ -150,6 +151,29 @@ async def test_only_changed_chunks_are_embedded_again(dsn: str) -> None:
         assert embedded == [PREFIX + text for text in ("One.", "Two.", "Two and a half.")]
         assert await reindexed(store, embedder, CAMPAIGN, full=True) == Filled(embedded=2, skipped=1)
         assert len(embedded) == 5
+
+
+async def test_concurrent_fills_embed_each_line_once(dsn: str) -> None:
+    embedded: list[str] = []
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    async def slowly(texts: list[str]) -> NDArray[float32]:
+        embedded.extend(texts)
+        begun.set()
+        await go_on.wait()
+        return await EMBEDDER.embed(texts)
+
+    async with open_store(dsn, embedder=an_embedder(slowly)) as store:
+        await store.log.append([said(f"line {n}", id=f"u{n}") for n in range(4)])
+        first = asyncio.create_task(store.chunks.fill_missing(CAMPAIGN))
+        await begun.wait()
+        second = asyncio.create_task(store.chunks.fill_missing(CAMPAIGN))
+        # The second has had every chance to read what is missing when others have written in the same database.
+        await store.log.append([said("line 4", id="u4")])
+        await store.log.count(CAMPAIGN)
+        go_on.set()
+        assert (await first) + (await second) == Filled(embedded=5)
+    assert sorted(embedded) == sorted(f"{PREFIX}line {n}" for n in range(5))
 
 
 async def test_what_the_model_cannot_bear_is_named_by_its_id_never_by_its_text_and_the_rest_is_embedded(

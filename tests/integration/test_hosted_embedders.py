@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
@@ -222,22 +221,6 @@ async def test_a_provider_that_is_busy_once_is_asked_again(name: str) -> None:
         assert len(vectors.requests) == 3
 
 
-@both
-async def test_a_provider_that_is_down_costs_no_talk(name: str, dsn: str) -> None:
-    at_nothing = chosen(name, None, base_url="http://127.0.0.1:1/v1")
-    embedder = await load_embedder(at_nothing, environ=ENVIRON)
-    async with open_store(dsn, embedder=embedder) as store:
-        await store.log.append([said("My sister.")])
-        with pytest.raises(Unavailable, match="embeddings model"):
-            await store.chunks.fill_missing(CAMPAIGN)
-        found = await QuestionVectors(embedder).embed_in_time("Who?", deadline_ms=DEADLINE_MS)
-        assert isinstance(found, LeftOut)
-        assert found.text.startswith("the embeddings model '")
-    await embedder.aclose()
-    async with provider(name) as (embedder, _), open_store(dsn, embedder=embedder) as store:
-        assert await store.chunks.fill_missing(CAMPAIGN) == Filled(embedded=1)
-
-
 @pytest.mark.parametrize("kind", [OpenAiEmbeddings, GoogleEmbeddings])
 async def test_a_provider_that_is_slow_is_unavailable_after_its_deadline(
     kind: type[Any], monkeypatch: pytest.MonkeyPatch
@@ -250,20 +233,6 @@ async def test_a_provider_that_is_slow_is_unavailable_after_its_deadline(
         with pytest.raises(Unavailable, match="'m' did not answer within 30 ms"):
             await model.embed(["Aye."])
         await model.close()
-
-
-@both
-async def test_a_question_does_not_wait_for_a_slow_provider_and_has_its_vector_the_next_time(
-    name: str,
-) -> None:
-    async with provider(name, Vectors(by_topic, delay_ms=50)) as (embedder, vectors):
-        questions = QuestionVectors(embedder)
-        found = await questions.embed_in_time("Who is her kin?", deadline_ms=0)
-        assert isinstance(found, LeftOut)
-        assert "late" in found.text
-        assert not isinstance(await questions.embed_in_time("Who is her kin?", deadline_ms=DEADLINE_MS), LeftOut)
-        assert len(vectors.requests) == 1
-        await questions.close()
 
 
 @both
@@ -282,51 +251,6 @@ async def test_vectors_of_other_dimensions_reach_nobody_and_are_no_fault_of_the_
         assert "memory.embedding_dimensions is 384" in found.text
         vectors.of = by_topic
         assert await store.chunks.fill_missing(CAMPAIGN) == Filled(embedded=1)
-
-
-@both
-async def test_too_few_vectors_belong_to_nobody(name: str) -> None:
-    async with provider(name, Vectors(by_topic, n_missing=1)) as (embedder, _):
-        with pytest.raises(Unavailable, match="returned 2 vectors for 3 texts"):
-            await embedder.embed(["one", "two", "three"])
-
-
-@both
-@pytest.mark.parametrize("value", [math.nan, math.inf, 0.0])
-async def test_a_vector_that_points_nowhere_is_not_stored_and_its_neighbours_are(
-    name: str,
-    value: float,
-    dsn: str,
-) -> None:
-
-    def hollow(text: str, dimensions: int) -> Sequence[float]:
-        return [value] * dimensions if "hollow" in text else by_topic(text, dimensions)
-
-    async with (
-        provider(name, Vectors(hollow)) as (embedder, _),
-        open_store(dsn, embedder=embedder) as store,
-    ):
-        await store.log.append([said("hollow", id="u1"), said("My sister.", id="u2")])
-        assert await store.chunks.fill_missing(CAMPAIGN) == Filled(embedded=1, failed=1)
-        async with store.database.use(CAMPAIGN) as connection:
-            assert [row["id"] for row in await connection.fetch("SELECT id FROM chunks")] == ["u2"]
-            assert await connection.fetchval("SELECT failures FROM talk_to_embed") == 1
-
-
-@both
-async def test_a_text_that_the_provider_does_not_take_keeps_no_other_out(name: str, dsn: str) -> None:
-    vectors = Vectors(by_topic, refuses=lambda text: "cursed" in text)
-    told: list[str] = []
-    async with provider(name, vectors) as (embedder, _), open_store(dsn, embedder=embedder) as store:
-        await store.log.append([said("cursed", id="u1"), said("My sister.", id="u2"), said("Rain.", id="u3")])
-        listening = logger.add(lambda message: told.append(str(message)), level="WARNING")
-        try:
-            assert await store.chunks.fill_missing(CAMPAIGN) == Filled(embedded=2, failed=1)
-            assert await store.chunks.fill_missing(CAMPAIGN) == Filled(failed=1)
-        finally:
-            logger.remove(listening)
-    assert sum("u1" in line for line in told) == 2
-    assert not any("cursed" in line for line in told)
 
 
 @both

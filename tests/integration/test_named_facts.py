@@ -1,29 +1,23 @@
-"""Who is named, over a world in memory, beside the database that it is read from."""
+"""A world in memory, beside the database that it is read from."""
 
 from __future__ import annotations
 
 import random
 from contextlib import suppress
-from dataclasses import replace
 
 import pytest
 
-from glyphoxa.adapters.postgres.store import Store, open_store
-from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable
-from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId
-from glyphoxa.domain.knowledge import DM, Claim, Fact, Viewer, secret_of
+from glyphoxa.adapters.postgres.store import Store
+from glyphoxa.domain.errors import InvalidInput, NotFound
+from glyphoxa.domain.ids import CampaignId
+from glyphoxa.domain.knowledge import DM, Viewer
 from glyphoxa.recall.world import World, WorldMemory
-from glyphoxa.world.entity_events import AliasAdded, EntityAdded, EntityScoped
+from glyphoxa.world.entity_events import EntityAdded
 from glyphoxa.world.events import Cause, dropped
-from glyphoxa.world.fact_events import FactStated
-from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, a_campaign, an_utterance
-from tests.support.network import a_network
 from tests.support.world_histories import ENTITIES, NPCS, an_event
 from tests.support.world_tables import a_campaign_row, everything
 
 NOW = 100
-ELDRINAX, SECOND = EntityId("e-eldrinax"), SessionId("s2")
-BY_DM = Cause("dm", NOW)
 
 
 def held_by(store: Store, campaign: CampaignId) -> WorldMemory:
@@ -72,56 +66,3 @@ async def test_a_world_in_memory_says_what_the_database_says_whatever_happens(st
         assert worlds[1].by_name(npc, question) == worlds[0].by_name(npc, question)
     for held in (followed, again):
         await held.reading.close()
-
-
-async def named(store: Store, question: str, npc: NpcId = SMITH) -> list[str]:
-    world = await store.world_memory(CAMPAIGN).refresh()
-    return [one.known.entity.name for one in world.by_name(npc, question)]
-
-
-async def test_an_open_table_knows_what_the_dm_changes_in_another_process(
-    store: Store,
-    dsn: str,
-) -> None:
-    await store.campaigns.load(a_campaign())
-    assert await named(store, "Has Eldrinax paid the smith?") == ["Eldrinax", "Grimjaw"]
-    async with open_store(dsn) as desk:
-        await desk.world.commit(CAMPAIGN, [AliasAdded(ELDRINAX, "the Old Man")], BY_DM)
-        assert await named(store, "Where is the old man?") == ["Eldrinax"]
-        await desk.world.commit(CAMPAIGN, [EntityScoped(ELDRINAX, secret_of([INNKEEPER]))], BY_DM)
-        assert await named(store, "Where is the old man?") == []
-        assert await named(store, "Where is the old man?", INNKEEPER) == ["Eldrinax"]
-
-
-async def test_what_is_rolled_back_is_not_known_any_more(store: Store) -> None:
-    await store.campaigns.load(a_campaign())
-    said = replace(an_utterance("Eldrinax fears Mirelle.", id="u1"), session_id=SECOND)
-    await store.log.append([said, replace(said, id=an_utterance("", id="u2").id, at_ms=said.at_ms + 1)])
-    learned = Claim.relation(ELDRINAX, "FEARS", EntityId("e-mirelle"))
-    await store.world.commit(CAMPAIGN, [FactStated(learned)], Cause("talk", NOW, SECOND, 2, said.id))
-
-    async def fears() -> list[Fact]:
-        (one, *_) = (await store.world_memory(CAMPAIGN).refresh()).by_name(SMITH, "What of Eldrinax?")
-        return [fact for fact, _ in one.known.relations if fact.claim == learned]
-
-    assert len(await fears()) == 1
-    event = await store.world.rollback(CAMPAIGN, SECOND, 1, BY_DM)
-    assert event is not None
-    assert await fears() == []
-    await store.world.undo(CAMPAIGN, [event.seq], BY_DM)
-    assert len(await fears()) == 1
-
-
-async def test_while_the_database_is_away_who_is_named_is_known(dsn: str) -> None:
-    async with a_network(dsn) as network, open_store(network.dsn) as table:
-        await table.campaigns.load(a_campaign())
-        before = await named(table, "Has Eldrinax paid the smith?")
-        network.cut()
-        with pytest.raises(Unavailable):
-            await table.world_memory(CAMPAIGN).refresh()
-        world = table.world_memory(CAMPAIGN).world
-        assert world is not None
-        found = world.by_name(SMITH, "Has Eldrinax paid the smith?")
-        assert [one.known.entity.name for one in found] == before
-        network.well()
-        assert await named(table, "Has Eldrinax paid the smith?") == before

@@ -1,4 +1,4 @@
-"""The bundle, the vault, Discord and the recap tell players the same of a world, and nothing else."""
+"""The bundle, the vault, Discord, the recap and the calendar tell players the same of a world, and nothing else."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from icalendar import Calendar
 
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.app.desk import desk_of
@@ -18,7 +19,7 @@ from glyphoxa.domain.defaults import SUMMARY_TOKENS
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId
 from glyphoxa.domain.knowledge import HIDDEN, Claim
-from glyphoxa.plugins.exports.formats import vault_of
+from glyphoxa.plugins.exports.formats import CalendarFeed, vault_of
 from glyphoxa.world.events import Cause
 from glyphoxa.world.fact_events import FactStated
 from tests.support.builders import an_utterance
@@ -35,7 +36,7 @@ def a_line(text: str, n: int) -> Utterance:
 
 
 @pytest.mark.parametrize("seed", range(4))
-async def test_four_surfaces_tell_players_the_same_of_a_random_world(
+async def test_all_surfaces_tell_players_the_same_of_a_random_world(
     store: Store, dsn: str, tmp_path: Path, seed: int
 ) -> None:
     words = Words(random.Random(100 + seed))
@@ -52,6 +53,8 @@ async def test_four_surfaces_tell_players_the_same_of_a_random_world(
     desk = await desk_of(Scope(store, Settings(), TOWN))
     notes = await vault_of(store, desk, readers="players", with_transcript=True)
     recap = " ".join(await recap_of(store, TOWN, SESSION, "players", tokens=100 * SUMMARY_TOKENS))
+    events = Calendar.from_ical(await CalendarFeed(store, TOWN).read()).walk("VEVENT")
+    calendar = " ".join(str(each["description"]) for each in events).lower()
     async with a_discord_server(dsn, tmp_path, campaign=TOWN) as discord:
         discord.bot.door = OpenDoor(discord.bot.door.settings)
         listed = await discord.told(discord.tamsin, "entity list")
@@ -65,12 +68,13 @@ async def test_four_surfaces_tell_players_the_same_of_a_random_world(
     discord_said = " ".join((listed, *(text for text in shown if not text.startswith("no entity")))).lower()
     recapped = recap.lower()
 
-    for text in (bundle, pages, lines, discord_said, recapped):
+    for text in (bundle, pages, lines, discord_said, recapped, calendar):
         assert [word for word in words.guarded if word in text] == []
     for word in words.public:
         assert {word in pages, word in discord_said} == {word in world}, word
         assert word in lines or word not in transcript, word
         assert word in transcript or word not in recapped, word
+        assert word in recapped or word not in calendar, word
     assert recapped and any(word in transcript for word in words.public)
 
 

@@ -229,15 +229,6 @@ async def test_a_fork_remembers_the_same_and_each_goes_its_own_way(memory: Store
     assert "u3" not in await ids(memory)
 
 
-async def test_a_table_in_another_language_finds_its_old_talk_by_the_new_forms(memory: Store) -> None:
-    campaign = a_campaign()
-    await memory.campaigns.load(campaign)
-    await memory.log.append([told("Die Schwestern segeln.", id="u1")])
-    assert await ids(memory, "schwester?") == []
-    await memory.campaigns.load(replace(campaign, language="de"))
-    assert await ids(memory, "schwester?") == ["u1"]
-
-
 # -- the database fails
 
 

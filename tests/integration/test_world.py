@@ -8,6 +8,7 @@ import asyncpg
 import pytest
 
 from glyphoxa.adapters.postgres.store import Store, open_store
+from glyphoxa.domain.campaign import BIDIRECTIONAL_RELATIONS
 from glyphoxa.domain.errors import Corrupt, InvalidInput, Unavailable
 from glyphoxa.domain.ids import EntityId, FactId, NpcId
 from glyphoxa.domain.knowledge import Claim, Provenance, secret_of
@@ -43,6 +44,25 @@ async def test_a_relation_that_holds_both_ways_is_stored_both_ways(town: Store) 
     async with town.database.use(TOWN) as connection:
         rows = await connection.fetch("SELECT source_id, target_id FROM relationships WHERE campaign_id = $1", TOWN)
     assert sorted(map(tuple, rows)) == [(FORGE, MIRA), (MIRA, FORGE)]
+
+
+async def test_the_database_knows_the_relations_that_hold_both_ways(store: Store) -> None:
+    async with store.database.use(None) as connection:
+        for predicate, both in [("KNOWS", False), *((each, True) for each in BIDIRECTIONAL_RELATIONS)]:
+            assert await connection.fetchval("SELECT glyphoxa_holds_both_ways($1)", predicate) is both
+
+
+@pytest.mark.parametrize("view", ["ontology_nodes", "ontology_edges", "ontology_snapshots", "relationship_history"])
+async def test_ontology_tools_find_their_own_names(town: Store, view: str) -> None:
+    await town.world.commit(TOWN, [at(INN)], DM)
+    async with town.database.use(TOWN) as connection:
+        rows = await connection.fetch(f"SELECT * FROM {view}")
+    if view == "ontology_nodes":
+        assert {row["stable_key"]: row["semantic_kind"] for row in rows}[MIRA] == "npc"
+    if view == "ontology_edges":
+        assert {(row["from_node_id"], row["relation_label"], row["to_node_id"]) for row in rows} >= {
+            (MIRA, "LOCATED_AT", INN)
+        }
 
 
 async def test_an_entity_shows_what_everybody_may_know_of_it(town: Store) -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from numpy import float32
 from numpy.typing import NDArray
 
-from glyphoxa.actors.circuit_breaker import COOLDOWN_MS, MAX_FAILURES, CircuitBreaker
+from glyphoxa.actors.circuit_breaker import COOLDOWN_MS, MAX_FAILURES
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.recall.vectors import LONGEST_MS, MOST_CHARACTERS, MOST_REMEMBERED, Embedder, LeftOut, QuestionVectors
 from tests.support.proof import n_examples
@@ -320,26 +320,3 @@ async def test_nothing_is_asked_any_more_once_the_session_is_over() -> None:
     assert found.text == "the session is over"
     assert await reason(vectors, "another") == "the session is over"
     assert len(model.asked) == 1
-
-
-@given(st.lists(st.tuples(st.booleans(), st.integers(0, 4_000)), max_size=60))
-@settings(max_examples=n_examples(100), derandomize=True, deadline=None)
-def test_while_it_rests_nothing_is_tried_and_after_each_rest_one_thing_is(story: list[tuple[bool, int]]) -> None:
-    now = 0
-    rest = CircuitBreaker(lambda: now)
-    row_of_failures, tried_at = 0, -COOLDOWN_MS
-    for is_well, later_ms in story:
-        now += later_ms
-        if not rest.allows_call():
-            assert now - tried_at < COOLDOWN_MS
-            continue
-        assert row_of_failures < MAX_FAILURES or now - tried_at >= COOLDOWN_MS
-        assert row_of_failures < MAX_FAILURES or not rest.allows_call()
-        tried_at = now
-        if is_well:
-            row_of_failures = 0
-            rest.succeeded()
-        else:
-            row_of_failures += 1
-            rest.failed()
-        assert rest.is_open == (row_of_failures >= MAX_FAILURES)

@@ -144,6 +144,17 @@ def test_entity_is_called_by_its_name_before_an_alias_and_either_without_an_arti
     assert {one.id for one in world.like(MIRA, "of")} == set()
 
 
+def test_reached_entities_are_sorted_by_distance_and_name() -> None:
+    world = world_of(TOWN, RELATED)
+
+    def reach(depth: int, limit: int | None = None) -> list[tuple[EntityId, int]]:
+        return [(one.entity.id, one.depth) for one in world.reach(DM, NODE, depth=depth, limit=limit)]
+
+    assert reach(0) == [(NODE, 0)]
+    assert reach(2, limit=2) == [(NODE, 0), (SMITH, 1)]
+    assert reach(2) == reach(50) == [(NODE, 0), (SMITH, 1), (INN, 1), (MARKET, 2), (SWORD, 2)]
+
+
 def test_path_names_each_relation_and_where_it_leads() -> None:
     way = world_of(TOWN, RELATED).path(MIRA, INN, SWORD)
     assert way is not None
