@@ -25,7 +25,7 @@ from glyphoxa.config.memory_graph import MemoryGraphSettings, RecallStage
 from glyphoxa.domain.ids import CampaignId, SessionId
 from glyphoxa.domain.knowledge import Recalled, RecalledSummary, RecalledUtterance, lines_of
 from glyphoxa.plugins.memory_graph.deep_recall import DeepRecall
-from glyphoxa.recall.recall import RecallAround, RecallSettings
+from glyphoxa.recall.recall import RecallSettings
 from glyphoxa.transcript.ports import TalkQuery
 
 _SHORT: Final = {
@@ -69,7 +69,7 @@ def _arm(settings: MemoryGraphSettings, *, knows: bool) -> Callable[[LoadedTalk]
 
 
 def _around(talk: LoadedTalk) -> Ask:
-    search = RecallAround(talk.store.graph_rag, talk.past_talk.vectors)
+    search = talk.store.around
 
     async def ask(question: Question) -> list[str]:
         campaign = question.campaign

@@ -60,7 +60,7 @@ from glyphoxa.providers.building import (
     maker_of,
     runs_here,
 )
-from glyphoxa.recall.recall import RecallAround, RecallResult
+from glyphoxa.recall.recall import RecallResult
 from glyphoxa.recall.vectors import Embedder
 from glyphoxa.transcript.ports import MemorySearch, TalkQuery
 
@@ -362,7 +362,7 @@ def memory_of(store: Store, campaign: Campaign, npc: NpcId) -> NpcMemory:
         store.past_talk,
         campaign.npc(npc).name,
         RelationWords.of(campaign),
-        around=RecallAround(store.graph_rag, store.past_talk.vectors),
+        around=store.around,
         people=campaign.people,
         speaker_of=partial(store.past_talk.transcript(campaign.id).speaker_of, npc),
         safety=topics_of(campaign),

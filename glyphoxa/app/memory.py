@@ -29,7 +29,6 @@ from glyphoxa.domain.events import Degraded, MemoryChanged, MemoryHealth, Troubl
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.npc.session import EarlierTalk
 from glyphoxa.npc.table_state import Covered, TableState
-from glyphoxa.recall.recall import RecallAround
 from glyphoxa.recall.vectors import Embedder
 from glyphoxa.transcript.delivery import MemoryWatch
 from glyphoxa.transcript.journal import Journal, SessionMark
@@ -127,7 +126,7 @@ class TableMemory:
             log = _TableLog(store, self.store_campaign)
             for held in (store.world_memory(campaign.id), store.past_talk.transcript(campaign.id)):
                 held.reading.watch = self._watch
-            self.around = self._watch.guarded(RecallAround(store.graph_rag, store.past_talk.vectors))
+            self.around = self._watch.guarded(store.around)
         self.journal = Journal(
             Spool(spool, alarm=self._on_spool),
             log,

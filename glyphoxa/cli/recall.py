@@ -31,7 +31,7 @@ from glyphoxa.prompt.gather import HotContexts
 from glyphoxa.prompt.known_world import KnownWorld
 from glyphoxa.prompt.prefetch import Prefetch
 from glyphoxa.prompt.select import IN_EVERY_PROMPT
-from glyphoxa.recall.recall import RecallAround, RecallResult, RecallSettings
+from glyphoxa.recall.recall import RecallResult, RecallSettings
 from glyphoxa.recall.time_reader import MOST_CHARACTERS
 from glyphoxa.recall.vectors import LONGEST_MS
 from glyphoxa.transcript.ports import TalkQuery
@@ -240,8 +240,7 @@ async def _answer_around(desk: Desk, question: str, options: argparse.Namespace)
         NotFound: There is no such NPC or entity.
     """
     npc, entity = desk.resolver.npc(options.npc), desk.resolver.entity(options.around)
-    around = RecallAround(desk.store.graph_rag, desk.store.past_talk.vectors)
-    found = await around(desk.campaign, npc, question, around=entity.id, limit=options.limit)
+    found = await desk.store.around(desk.campaign, npc, question, around=entity.id, limit=options.limit)
     if found:
         paths = [_path(one, entity, desk.resolver) for one in found]
         _listing(desk, [RecalledThen(one.recalled) for one in found], explain=options.explain, paths=paths)

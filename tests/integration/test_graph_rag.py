@@ -17,7 +17,6 @@ from glyphoxa.domain.knowledge import DM, Claim, Viewer, secret_of
 from glyphoxa.language.prompt_quotes import recalled_line
 from glyphoxa.npc.memory_tools import NpcMemory
 from glyphoxa.npc.toolbox import Toolbox
-from glyphoxa.recall.recall import RecallAround
 from glyphoxa.recall.vectors import Embedder
 from glyphoxa.world.entity_events import EntityAdded
 from glyphoxa.world.events import Cause
@@ -137,9 +136,8 @@ async def test_an_embedding_of_other_dimensions_is_refused(town: Store) -> None:
 
 async def test_an_npc_that_may_look_long_finds_what_was_said_of_what_is_related(town: Store) -> None:
     """Nobody said that the cask is one of the inn's. Mira's model names the inn."""
-    around = RecallAround(town.graph_rag, town.past_talk.vectors)
     for npc, expected in ((MIRA, [("Grimjaw said: In spring the cask leaks.", ["Cask"], 2)]), (GRIM, [])):
-        tools = Toolbox(NpcMemory(TOWN, npc, town.world_memory(TOWN), town.past_talk, around=around), tier="DEEP")
+        tools = Toolbox(NpcMemory(TOWN, npc, town.world_memory(TOWN), town.past_talk, around=town.around), tier="DEEP")
         found: Any = await tools.call("memory_search_sessions", {"query": "What leaks?", "around": "the inn"})
         told = [(one["said"], one.get("speaks of"), one.get("relations away")) for one in found["found"]]
         assert told == expected

@@ -20,7 +20,7 @@ from tests.support.patience import DEADLINE_MS
 from tests.support.plans import nodes_of
 from tests.support.postgres import TestServer, vacuum
 
-RAG = load_queries("world/graph_rag")
+RAG = load_queries("transcript/graph_rag")
 BIG = CampaignId("big")
 AN_NPC, AN_ENTITY, ANOTHER = "npc-1", "e1500", "e1700"
 TALK = 20_000

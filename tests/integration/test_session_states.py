@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from glyphoxa.adapters.postgres.store import Store
-from glyphoxa.adapters.postgres.transcript.session_states import VERSION
+from glyphoxa.adapters.postgres.transcript.log import VERSION
 from glyphoxa.adapters.postgres.world.erasure import Meant, PostgresErasure
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, PlayerId, SessionId, UtteranceId

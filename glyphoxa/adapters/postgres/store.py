@@ -13,17 +13,15 @@ from glyphoxa.adapters.postgres.episodes import PostgresEpisodes
 from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres
 from glyphoxa.adapters.postgres.server.listen import Listener
-from glyphoxa.adapters.postgres.transcript.feed import PostgresTalkFeed, PostgresTalkSearch
-from glyphoxa.adapters.postgres.transcript.log import PostgresTranscriptLog
-from glyphoxa.adapters.postgres.transcript.session_states import PostgresSessionStates
+from glyphoxa.adapters.postgres.transcript.feed import PostgresGraphRag, PostgresTalkFeed, PostgresTalkSearch
+from glyphoxa.adapters.postgres.transcript.log import PostgresSessionStates, PostgresTranscriptLog
 from glyphoxa.adapters.postgres.world.campaigns import PostgresCampaigns, PostgresCampaignTimes
-from glyphoxa.adapters.postgres.world.graph import PostgresGraphRag
 from glyphoxa.adapters.postgres.world.imports import PostgresImports
 from glyphoxa.adapters.postgres.world.world import PostgresWorld
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId
 from glyphoxa.domain.knowledge import AUTO_ACCEPT, RecalledSummary
-from glyphoxa.recall.recall import Recall, RecallSettings
+from glyphoxa.recall.recall import Recall, RecallAround, RecallSettings
 from glyphoxa.recall.transcript_memory import Transcripts
 from glyphoxa.recall.vectors import Embedder, TextVectors
 from glyphoxa.recall.world import WorldMemory, WorldSnapshot
@@ -38,6 +36,7 @@ class Store:
 
     Attributes:
         listener: Shared by all followers of changes.
+        around: Searches talk around an entity.
         meanings: Vectors of the texts of the worlds in memory, and of those of their authors.
     """
 
@@ -59,6 +58,7 @@ class Store:
         self.meanings = TextVectors(embedder, self.past_talk.vectors)
         self._worlds: dict[CampaignId, WorldMemory] = {}
         self.graph_rag = PostgresGraphRag(database, model="" if embedder is None else embedder.name)
+        self.around = RecallAround(self.graph_rag, self.past_talk.vectors)
         self.campaigns = PostgresCampaigns(database, self.world)
         self.atoms = PostgresAtoms(database)
         self.links = self.atoms.links

@@ -2,4 +2,4 @@
 
 from glyphoxa.plugin import Plugin
 
-PLUGIN = Plugin(recall=["glyphoxa.plugins.memory_graph.opening:open_deep_recall"])
+PLUGIN = Plugin(recall=["glyphoxa.plugins.memory_graph.deep_recall:open_deep_recall"])

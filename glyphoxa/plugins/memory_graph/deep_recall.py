@@ -10,10 +10,11 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import datetime
 from functools import partial
-from typing import Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 import numpy as np
 from loguru import logger
@@ -21,9 +22,14 @@ from numpy import int32
 from numpy.typing import NDArray
 
 from glyphoxa.actors.clock import now_ms
+from glyphoxa.adapters.postgres.store import Store
+from glyphoxa.app.background import open_asker
+from glyphoxa.app.models import load_llama
 from glyphoxa.chat.asker import ModelAsker
 from glyphoxa.config.memory_graph import MemoryGraphSettings
+from glyphoxa.config.settings import Settings
 from glyphoxa.domain.calendar import Zone
+from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.ids import CampaignId, FactId, NpcId
 from glyphoxa.domain.knowledge import (
@@ -34,17 +40,24 @@ from glyphoxa.domain.knowledge import (
     Signal,
     lines_of,
 )
+from glyphoxa.judgement.safety import topics_of
 from glyphoxa.language.facts import spoken, why_known
 from glyphoxa.language.prompt_quotes import recalled_line
 from glyphoxa.language.relations import IN_ENGLISH, RelationWords
 from glyphoxa.plugins.memory_graph.graph import Link, TalkGraph, graph_of_view
 from glyphoxa.plugins.memory_graph.methods import LANGUAGE_MODEL, RERANK, GraphRecall, Reranker
 from glyphoxa.plugins.memory_graph.pipeline import GraphQuestion, Recollection
+from glyphoxa.providers.building import LLM, NONE, RECALL, build, runs_here
+from glyphoxa.providers.building import RERANK as RERANK_SECTION
 from glyphoxa.recall.ranking import Ranked
 from glyphoxa.recall.recall import NOTHING_ASKED, Recall, RecallResult
 from glyphoxa.recall.signals import by_words, rarity, rarity_of_unsaid
 from glyphoxa.recall.world import WorldSnapshot
 from glyphoxa.transcript.ports import TalkQuery
+
+if TYPE_CHECKING:
+    from glyphoxa.adapters.local.llama import LlamaServer
+    from glyphoxa.adapters.openai_models import HttpReranker
 
 _BASE: Final = 400
 """The best turns of the shipped ranking get a base score; the others get none."""
@@ -331,3 +344,60 @@ def _line(recalled: Recalled, zone: Zone) -> str:
     if recalled.at_ms is None:
         return line
     return f"{datetime.fromtimestamp(recalled.at_ms / 1_000, zone):%Y-%m-%d} {line}"
+
+
+# Opening: how NPCs of tier DEEP search their memory, as configured.
+
+
+_LOCAL_RECALL: Final = {"llm_lines": 16, "llm_rounds": 2}
+"""A slot of the local model holds 2,048 tokens, and it reads about 50 a second."""
+
+
+async def open_deep_recall(
+    settings: Settings,
+    store: Store,
+    campaign: Campaign,
+    stack: AsyncExitStack,
+    *,
+    llama: LlamaServer | None = None,
+    **asked: Any,
+) -> DeepRecall:
+    """Open recall with the configured stages and language model. `stack` closes it; nothing is downloaded.
+
+    Args:
+        llama: The model that runs here. None: it is loaded if the method needs it.
+        asked: `deadline_ms`, `recent` and `world` of `DeepRecall`.
+
+    Raises:
+        InvalidInput: See `open_asker`; or the method needs something unavailable.
+        NotFound: The local model's weights are missing.
+        Corrupt: They are damaged.
+    """
+    chosen = settings.recall.model_copy(update={"method": settings.recall.searches_by})
+    llm: ModelAsker | None = None
+    if chosen.asks_a_model:
+        is_local = runs_here(RECALL, chosen.llm.name)
+        if llama is None and is_local and runs_here(LLM, settings.providers.llm.name):
+            llama = await load_llama(settings, stack)
+        llm = replace(open_asker(settings, stack, kind=RECALL, llama=llama), forbids=topics_of(campaign).forbids)
+        if is_local:
+            unset = {
+                name: value for name, value in _LOCAL_RECALL.items() if name not in settings.recall.model_fields_set
+            }
+            chosen = chosen.model_copy(update=unset)
+    reranker: HttpReranker | None = None
+    if chosen.method == "hybrid_rerank" and chosen.rerank.name != NONE:
+        reranker = build(chosen.rerank, section=RERANK_SECTION)
+        stack.push_async_callback(reranker.close)
+    deep = DeepRecall(
+        store.past_talk,
+        knowledge=store,
+        words=RelationWords.of(campaign),
+        always_injected=campaign.schema.always_injected(),
+        settings=chosen,
+        llm=llm,
+        reranker=reranker,
+        **asked,
+    )
+    stack.push_async_callback(deep.close)
+    return deep
