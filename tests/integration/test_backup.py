@@ -19,19 +19,14 @@ from glyphoxa.adapters.postgres.transcript.feed import PostgresTalkFeed
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, UtteranceId
-from glyphoxa.recall.recall import RecallSettings
 from glyphoxa.transcript.ports import FeedUtterance, TalkQuery
 from tests.support.builders import CAMPAIGN, SMITH, an_utterance
 from tests.support.embedders import embedder_of_topics
-from tests.support.patience import DEADLINE_MS
 from tests.support.postgres import TEST_SETTINGS, TestServer, a_directory, wait_until
+from tests.support.recalled import PATIENT
 from tests.support.world_tables import a_campaign_row
 
 EMBEDDER = embedder_of_topics({"sister": 0, "sibling": 0, "rain": 1, "weather": 1})
-PATIENT = RecallSettings(
-    deadline_ms=DEADLINE_MS, embed_deadline_ms=DEADLINE_MS, refresh_deadline_ms=DEADLINE_MS,
-    summaries_deadline_ms=DEADLINE_MS,
-)  # fmt: skip
 QUESTION = "What of my sibling?"
 OTHER = CampaignId("other")
 

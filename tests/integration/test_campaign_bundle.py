@@ -41,40 +41,23 @@ from tests.support.builders import CAMPAIGN, a_campaign, an_utterance
 from tests.support.bundle_schema import SCHEMA, schema
 from tests.support.bundles import exported, exported_for_players, imported
 from tests.support.command_line import CommandLine, a_settings_file
-from tests.support.world_tables import DM, INN, MIRA, SWORD, TOWN, a_campaign_row, a_town, stands_as_replayed
+from tests.support.world_tables import (
+    A_ROW_EACH,
+    DM,
+    INN,
+    MIRA,
+    SWORD,
+    TOWN,
+    a_campaign_row,
+    a_town,
+    stands_as_replayed,
+)
 
 OTHER = CampaignId("other")
 FIRST = SessionId("first")
 CALLED = FactStated(Claim.attribute(MIRA, "occupation", "innkeeper"), Provenance(confidence=0.5))
 OWNS = FactStated(Claim.relation(MIRA, "OWNS", SWORD))
 RUNS = FactStated(Claim.relation(MIRA, "LOCATED_AT", INN), supports=(OWNS.claim.fact_id,))
-
-_MORE = """
-INSERT INTO campaign_documents (campaign_id, document, seq)
-    VALUES ('town', '{"id": "town", "name": "town", "language": "en",
-    "entities": [], "relationships": [], "npcs": [], "players": [], "scenes": []}', 4);
-INSERT INTO campaign_times (campaign_id, time_zone, story_day) VALUES ('town', 'Europe/Berlin', '12');
-INSERT INTO story_days (campaign_id, session_id, day, file_day) VALUES ('town', 'first', '12', '12');
-INSERT INTO corrections (campaign_id, utterance_id, ordinal, start_char, end_char, before, after, score, stage)
-    VALUES ('town', 'first-1', 0, 0, 4, 'wort', 'wörd', 0.9, 'phonetic');
-INSERT INTO turns (campaign_id, id, session_id, speaker_id, speaker_name, raw_text, text, outcome)
-    VALUES ('town', 't1', 'first', 'bran', 'Bran', 'word', 'word', 'spoken');
-INSERT INTO form_counts (campaign_id, heard, entity_id, n, utterances) VALUES ('town', 'mirra', 'mira', 1, '{first-1}');
-INSERT INTO table_controls (campaign_id, session_id, controls) VALUES ('town', 'first', '{"muted": ["mira"]}');
-INSERT INTO chronicle_progress (campaign_id, session_id, read_ordinal) VALUES ('town', 'first', 2);
-INSERT INTO chronicle_rereads (campaign_id, session_id, ordinal, change_seq) VALUES ('town', 'first', 1, 7);
-INSERT INTO turn_judgements (campaign_id, session_id, utterance_id, ordinal, mode, risk, flags, judged_by)
-    VALUES ('town', 'first', 'first-1', 1, 'in_world_answer', 'medium', '{veil:torture}', 'rules');
-INSERT INTO state_atoms (campaign_id, stable_key, utterance_id, kind, title, summary, confidence)
-    SELECT 'town', 'atom:first-' || n, 'first-' || n, 'thread', 'word', 'word', 0.5 FROM generate_series(1, 2) n;
-INSERT INTO atom_edges (campaign_id, from_key, to_key, label, confidence)
-    VALUES ('town', 'atom:first-2', 'atom:first-1', 'same_as', 1);
-INSERT INTO import_sources (campaign_id, source, name) VALUES ('town', 'markdown:vault', 'vault');
-INSERT INTO import_documents (campaign_id, source, key, name, type, kind, document, digest, decision, accepted)
-    VALUES ('town', 'markdown:vault', 'Inn.md', 'Inn', 'location', 'note',
-            '{"key": "Inn.md", "name": "Inn", "type": "location", "kind": "note", "file": "Inn.md"}',
-            'd', 'accepted', NULL);
-"""
 
 
 async def told_by_the_dm_alone(_: SessionId) -> None:
@@ -104,7 +87,7 @@ async def town(store: Store) -> Store:
         await learned.record(TOWN, FormHeard(*form_of(form), MIRA, "confirmed", "dm"), at_ms=4_000_000)
     await learned.undo(TOWN, at_ms=4_000_000)
     async with store.database.use(TOWN) as connection:
-        await connection.execute(_MORE)
+        await connection.execute(A_ROW_EACH)
     return store
 
 

@@ -22,26 +22,19 @@ from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.judgement import ConsentChange, ConsentState
-from glyphoxa.recall.recall import RecallSettings
 from glyphoxa.transcript.ports import TalkQuery
 from glyphoxa.world.events import Cause
 from tests.support.builders import SMITH, a_campaign, a_known_party, an_utterance
 from tests.support.bundles import exported, imported
 from tests.support.embedders import embedder_of_topics
-from tests.support.patience import DEADLINE_MS
 from tests.support.proof import n_examples
+from tests.support.recalled import PATIENT
 from tests.support.world_tables import a_campaign_row
 
 CAMPAIGN, EVENING = a_campaign().id, SessionId("evening")
 TAMSIN, BRAN = SpeakerId("tamsin"), SpeakerId("bran")
 BY_PLAYER, BY_DM = Cause("player", 2_000_000), Cause("dm", 2_000_000)
 PROMISE = "I promise to bring you six crowns by Friday."
-PATIENT = RecallSettings(
-    deadline_ms=DEADLINE_MS,
-    embed_deadline_ms=DEADLINE_MS,
-    refresh_deadline_ms=DEADLINE_MS,
-    summaries_deadline_ms=DEADLINE_MS,
-)
 EMBEDDER = embedder_of_topics({"crowns": 0, "six": 0, "bridge": 1})
 
 

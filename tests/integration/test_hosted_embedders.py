@@ -236,24 +236,6 @@ async def test_a_provider_that_is_slow_is_unavailable_after_its_deadline(
 
 
 @both
-async def test_vectors_of_other_dimensions_reach_nobody_and_are_no_fault_of_the_talk(
-    name: str,
-    dsn: str,
-) -> None:
-    vectors = Vectors(lambda text, _: invented(text, 768))
-    async with provider(name, vectors) as (embedder, _), open_store(dsn, embedder=embedder) as store:
-        await store.log.append([said("My sister.")])
-        for _ in range(5):
-            with pytest.raises(WrongDimensions, match=r"memory\.embedding_dimensions is 384, .* gave a vector of 768"):
-                await store.chunks.fill_missing(CAMPAIGN)
-        found = await QuestionVectors(embedder).embed_in_time("Who?", deadline_ms=DEADLINE_MS)
-        assert isinstance(found, LeftOut)
-        assert "memory.embedding_dimensions is 384" in found.text
-        vectors.of = by_topic
-        assert await store.chunks.fill_missing(CAMPAIGN) == Filled(embedded=1)
-
-
-@both
 async def test_a_setting_that_the_provider_does_not_take_is_no_fault_of_all_the_talk(
     name: str,
     dsn: str,

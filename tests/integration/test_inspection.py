@@ -10,11 +10,10 @@ from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
 from glyphoxa.dm.timeline import Timeline, events_about
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.domain.ids import CampaignId, EntityId, SessionId
+from glyphoxa.domain.ids import CampaignId, SessionId
 from glyphoxa.domain.knowledge import DM, Viewer
 from glyphoxa.world.entity_events import EntityAdded
 from glyphoxa.world.events import Cause, RolledBack, replay
-from glyphoxa.world.state import WorldState
 from tests.support.builders import an_utterance
 from tests.support.proof import IS_PROOF
 from tests.support.world_histories import ENTITIES, NPCS, an_event
@@ -90,10 +89,6 @@ async def shows_the_same(store: Store, inspection: PostgresInspection, twin: Wor
     for fact in (*state.facts.values(), *(each.fact for each in state.ended.values())):
         assert await inspection.resting_on(campaign, fact.id) == await twin.resting_on(campaign, fact.id)
         assert events_about(fact, await inspection.events_about(campaign, fact)) == events_about(fact, twin.log)
-    world = await store.world_memory(campaign).refresh()
-    for entity in sorted(state.entities):
-        reached = world.reach(DM, entity, depth=2)
-        assert {each.entity.id: each.depth for each in reached} == _depths(state, entity, depth=2)
 
 
 async def a_life(store: Store, campaign: CampaignId, chance: random.Random) -> WorldTwin:
@@ -123,16 +118,3 @@ async def a_life(store: Store, campaign: CampaignId, chance: random.Random) -> W
             await store.world.undo(campaign, [events[0].seq], Cause("dm", step))
         state = replay(await store.world.events(campaign))
     return WorldTwin(await store.world.events(campaign))
-
-
-def _depths(state: WorldState, entity: EntityId, *, depth: int) -> dict[EntityId, int]:
-    found = {entity: 0}
-    for steps in range(1, depth + 1):
-        for fact in state.facts.values():
-            one, other = fact.claim.subject, fact.claim.object
-            if fact.status != "accepted" or other is None:
-                continue
-            for here, there in ((one, other), (other, one)):
-                if found.get(here, steps) < steps:
-                    found.setdefault(there, steps)
-    return found

@@ -19,7 +19,6 @@ from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
 from glyphoxa.npc.table_state import TableState
-from glyphoxa.recall.recall import RecallSettings
 from glyphoxa.recall.transcript_memory import TranscriptMemory
 from glyphoxa.transcript.delivery import MemoryWatch
 from glyphoxa.transcript.ports import FeedUtterance, TalkQuery
@@ -28,16 +27,11 @@ from tests.support.embedders import embedder_of_topics
 from tests.support.network import Network, a_network
 from tests.support.patience import DEADLINE_MS
 from tests.support.postgres import the_one_that_waits, two_others
+from tests.support.recalled import PATIENT
 from tests.support.supervised import closing
 from tests.support.world_tables import DM, a_campaign_row
 
 EMBEDDER = embedder_of_topics({"sister": 0, "sibling": 0, "blade": 1, "sword": 1, "rain": 2, "weather": 2})
-PATIENT = RecallSettings(
-    deadline_ms=DEADLINE_MS,
-    embed_deadline_ms=DEADLINE_MS,
-    refresh_deadline_ms=DEADLINE_MS,
-    summaries_deadline_ms=DEADLINE_MS,
-)
 QUESTION = "Where is my sister?"
 N_STEPS = 25
 

@@ -24,22 +24,20 @@ from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId
-from glyphoxa.recall.recall import RecallSettings
 from glyphoxa.recall.vectors import Embedder
 from glyphoxa.transcript.ports import TalkQuery
+from tests.integration.test_migrations import schema
 from tests.support.builders import CAMPAIGN, SMITH, an_utterance
 from tests.support.embedders import an_embedder, embedder_of_topics
-from tests.support.patience import DEADLINE_MS, DEADLINE_S
+from tests.support.patience import DEADLINE_S
 from tests.support.postgres import TestServer, wait_until
+from tests.support.recalled import PATIENT
 
 TOPICS = {"sister": 0, "kin": 0, "rain": 1, "weather": 1}
 OLD = embedder_of_topics(TOPICS, name="old")
 NEW = embedder_of_topics(TOPICS, name="new")
 WIDE = embedder_of_topics(TOPICS, name="wide", dimensions=768)
 OTHER = CampaignId("other")
-
-PATIENT = RecallSettings(deadline_ms=DEADLINE_MS, embed_deadline_ms=DEADLINE_MS, refresh_deadline_ms=DEADLINE_MS)
-"""Deadlines for a slow machine: it recalls the same as a fast one, later."""
 
 
 def said(n: int, text: str = "", **changes: Any) -> Utterance:
@@ -114,37 +112,9 @@ async def test_the_tables_are_then_as_if_they_had_been_made_for_the_new_model(
     await reindexed(dsn, WIDE)
     async with opened(empty_dsn, WIDE):
         pass
-    after, fresh = await shape(dsn), await shape(empty_dsn)
+    after, fresh = await schema(dsn), await schema(empty_dsn)
     assert after == fresh
-    assert {"idx_chunks_entity_ids", "idx_chunks_embedding"} <= {row[1] for row in after["indexes"]}
-
-
-async def shape(dsn: str) -> dict[str, list[Any]]:
-    connection = await asyncpg.connect(dsn)
-    queries = {
-        # A new table has no gap where an older one dropped a column.
-        "columns": """SELECT c.relname::text, a.attname::text,
-                             row_number() OVER (PARTITION BY a.attrelid ORDER BY a.attnum),
-                             format_type(a.atttypid, a.atttypmod),
-                             a.attnotnull, a.attstorage::text, pg_get_expr(d.adbin, d.adrelid)
-                        FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
-                        LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
-                       WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p')
-                         AND a.attnum > 0 AND NOT a.attisdropped""",
-        "indexes": "SELECT tablename::text, indexname::text, indexdef FROM pg_indexes WHERE schemaname = 'public'",
-        "constraints": """SELECT conrelid::regclass::text, conname::text, pg_get_constraintdef(oid)
-                            FROM pg_constraint WHERE connamespace = 'public'::regnamespace""",
-        "tables": """SELECT relname::text, relkind::text, relrowsecurity, relforcerowsecurity, relacl::text,
-                            pg_get_expr(relpartbound, oid)
-                       FROM pg_class WHERE relnamespace = 'public'::regnamespace""",
-        "policies": """SELECT tablename::text, policyname::text, qual, with_check FROM pg_policies
-                        WHERE schemaname = 'public'""",
-        "triggers": "SELECT tgrelid::regclass::text, pg_get_triggerdef(oid) FROM pg_trigger WHERE NOT tgisinternal",
-        "schemas": r"SELECT nspname::text FROM pg_namespace WHERE nspname NOT LIKE 'pg\_%'",
-    }
-    found = {name: sorted(map(tuple, await connection.fetch(query)), key=repr) for name, query in queries.items()}
-    await connection.close()
-    return found
+    assert {"idx_chunks_entity_ids", "idx_chunks_embedding"} <= after["indexes"].keys()
 
 
 async def test_open_table_recalls_during_a_reindex_and_no_line_of_it_is_lost(dsn: str) -> None:

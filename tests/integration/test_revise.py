@@ -13,17 +13,13 @@ import pytest
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.heard import Correction
-from glyphoxa.recall.recall import RecallSettings
 from glyphoxa.transcript.ports import TalkQuery
 from tests.support.builders import CAMPAIGN, SESSION, SMITH, an_utterance
 from tests.support.embedders import an_embedder
-from tests.support.patience import DEADLINE_MS
 from tests.support.postgres import the_one_that_waits, two_others
+from tests.support.recalled import PATIENT
 
 NAMES = ("Eldrinax", "elder nacks", "Ironhold")
-
-PATIENT = RecallSettings(deadline_ms=DEADLINE_MS, embed_deadline_ms=DEADLINE_MS, refresh_deadline_ms=DEADLINE_MS)
-"""Deadlines for a slow machine: it recalls the same as a fast one, later."""
 
 
 async def embed_names(texts: list[str]) -> np.ndarray[Any, np.dtype[np.float32]]:

@@ -1,4 +1,4 @@
-"""Nobody is told what they may not know: the queries of the graph against a slow reader of the same worlds, over two
+"""Nobody is told what they may not know: talk around an entity against a slow reader of the same worlds, over two
 thousand random graphs, or ten thousand in `make proof`. A hundred of them are one campaign; all campaigns use the same
 ids.
 """
@@ -7,22 +7,21 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
 import numpy as np
 import pytest
 
 from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.adapters.postgres.store import Store, open_store
-from glyphoxa.domain.ids import CampaignId, EntityId, FactId
-from glyphoxa.domain.knowledge import Fact, Viewer
+from glyphoxa.domain.ids import CampaignId, EntityId
+from glyphoxa.domain.knowledge import Viewer
 from glyphoxa.recall.vectors import Embedder
-from glyphoxa.recall.world import World as InMemory
 from glyphoxa.world.graph import Neighbourhood
 from tests.support.patience import DEADLINE_MS
 from tests.support.postgres import TestServer
 from tests.support.proof import n_examples
-from tests.support.random_graphs import CENTRE, DIMENSIONS, MODEL, NPCS, VIEWERS, WORDS, World, a_world, depths, put
+from tests.support.random_graphs import CENTRE, DIMENSIONS, MODEL, VIEWERS, WORDS, World, a_world, depths, put
 
 WORLDS = n_examples(100)
 
@@ -67,19 +66,6 @@ async def filled(filled_dsn: str) -> AsyncIterator[Store]:
         yield store
 
 
-async def test_no_query_of_the_graph_tells_too_much_or_too_little(
-    filled: Store, worlds: dict[CampaignId, World]
-) -> None:
-    async def look(campaign: CampaignId, world: World) -> None:
-        dice = random.Random(campaign)
-        for viewer in VIEWERS:
-            await whole_worlds(filled, campaign, world, viewer, dice)
-        for graph in world.graphs:
-            await one_graph(filled, campaign, world, graph, dice)
-
-    await in_turn(look, worlds)
-
-
 @pytest.mark.parametrize("how", ["by the neighbourhood", "by what is nearest in all talk"])
 async def test_talk_around_an_entity_was_heard_and_speaks_of_what_may_be_known(
     filled: Store, worlds: dict[CampaignId, World], how: str
@@ -110,59 +96,6 @@ async def in_turn(look: Callable[[CampaignId, World], Awaitable[None]], worlds: 
             group.create_task(work())
 
 
-async def whole_worlds(store: Store, campaign: CampaignId, world: World, viewer: Viewer, dice: random.Random) -> None:
-    """Questions whose answers hold rows of all hundred graphs."""
-    held = await held_in_memory(store, campaign)
-    there, facts = world.entities_for(viewer), world.facts_for(viewer)
-
-    assert {e.id for e in held.entities(viewer)} == there
-
-    walked = held.reach(viewer, CENTRE, depth=4, most_relations=None)
-    accepted = [fact for fact in facts if fact.status == "accepted"]
-    assert {r.entity.id: r.depth for r in walked} == depths(accepted, CENTRE, depth=4)
-    assert held.reach(viewer, CENTRE, depth=4, limit=30, most_relations=None) == walked[:30]
-
-    known = held.known(viewer, CENTRE)
-    assert known is not None
-    assert [other.id for _, other in known.relations] and by_id(f for f, _ in known.relations) == by_id(
-        about(facts, CENTRE)
-    )
-
-
-async def held_in_memory(store: Store, campaign: CampaignId) -> InMemory:
-    """The campaign's world, read once: its rows have no events, so that each refresh would read all of them."""
-    memory = store.world_memory(campaign)
-    return memory.world or await memory.refresh()
-
-
-async def one_graph(store: Store, campaign: CampaignId, world: World, ids: list[EntityId], dice: random.Random) -> None:
-    """A question about one of the hundred."""
-    viewer, entity = dice.choice(VIEWERS), dice.choice(ids)
-    facts, there = world.facts_for(viewer), world.entities_for(viewer)
-    held = await held_in_memory(store, campaign)
-    match dice.randrange(2):
-        case 0:
-            known = held.known(viewer, entity)
-            assert (known is not None) == (entity in there)
-            if known is not None:
-                assert by_id(known.attributes) == by_id(f for f in about(facts, entity) if f.claim.object is None)
-                assert {(f.id, other.id) for f, other in known.relations} == {
-                    (f.id, f.claim.object if f.claim.subject == entity else f.claim.subject)
-                    for f in about(facts, entity)
-                    if f.claim.object is not None
-                }
-        case _:
-            npc = dice.choice(NPCS)
-            mine = world.facts_for(npc)
-            snapshot = held.identity(npc, entity)
-            assert (snapshot is not None) == (entity in world.entities_for(npc))
-            if snapshot is not None:
-                assert by_id((*snapshot.known.attributes, *(f for f, _ in snapshot.known.relations))) == by_id(
-                    about(mine, entity)
-                )
-                assert by_id(snapshot.secrets) == by_id(f for f in mine if f.visibility.scope == "secret")
-
-
 async def talk(
     store: Store, campaign: CampaignId, world: World, viewer: Viewer, start: EntityId, dice: random.Random
 ) -> None:
@@ -188,14 +121,3 @@ async def talk(
         assert set(passage.entity_ids) == scope.keys() & set(said.speaks_of)
         assert passage.depth == min(scope[entity] for entity in passage.entity_ids)
         assert passage.score == pytest.approx(float(said.embedding @ question), abs=1e-5)
-
-
-def by_id(facts: Iterable[Fact]) -> dict[FactId, Fact]:
-    told = list(facts)
-    found = {fact.id: fact for fact in told}
-    assert len(found) == len(told)  # each once
-    return found
-
-
-def about(facts: list[Fact], entity: EntityId) -> list[Fact]:
-    return [fact for fact in facts if entity in (fact.claim.subject, fact.claim.object)]

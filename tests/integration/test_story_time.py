@@ -98,23 +98,6 @@ async def test_a_question_that_names_a_day_of_the_story_finds_its_evening(
     assert NINE not in recap.split(TWO)[0]
 
 
-async def test_in_german_too(
-    settings: Settings, settings_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
-) -> None:
-    campaign_file(tmp_path, today="12 Hammer 1492", language="de")
-    async with an_evening(settings, monkeypatch, session="s1") as evening:
-        await said(evening, "Der Fährmann wollte neun Silber.")
-    campaign_file(tmp_path, today="25 Hammer 1492", language="de")
-    async with an_evening(settings, monkeypatch, session="s2") as evening:
-        await said(evening, "Der Fährmann wollte zwei Silber.")
-    for day, number in (("am 12. Hammer", "neun"), ("am 25. Hammer 1492", "zwei")):
-        table = await shown(
-            capsys, "recall", f"Was wollte der Fährmann {day}?", "--npc", "Grimjaw", "--lexical",
-            "--config", settings_file,
-        )  # fmt: skip
-        assert number in table.splitlines()[1], table
-
-
 async def test_dm_advances_and_corrects_story_days(
     settings: Settings, settings_file: Path, dsn: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:

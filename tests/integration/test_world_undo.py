@@ -34,7 +34,18 @@ from glyphoxa.world.fact_events import (
     FactTold,
 )
 from tests.support.builders import an_utterance
-from tests.support.world_tables import DM, FORGE, INN, MIRA, SWORD, TOWN, a_town, everything, stands_as_replayed
+from tests.support.world_tables import (
+    A_ROW_EACH,
+    DM,
+    FORGE,
+    INN,
+    MIRA,
+    SWORD,
+    TOWN,
+    a_town,
+    everything,
+    stands_as_replayed,
+)
 
 FIRST, SECOND = SessionId("first"), SessionId("second")
 CALLED = FactStated(Claim.attribute(MIRA, "occupation", "innkeeper"), Provenance(confidence=0.5))
@@ -193,31 +204,11 @@ async def test_a_fork_has_the_same_past_and_a_future_of_its_own(town: Store) -> 
         await town.world.fork(CampaignId("nowhere"), CampaignId("new"), name="New")
 
 
-_ONE_ROW_EACH = """
-INSERT INTO campaign_documents (campaign_id, document, seq) VALUES ('town', '{"id": "town", "name": "town"}', 4);
-INSERT INTO campaign_times (campaign_id, time_zone, story_day) VALUES ('town', 'Europe/Berlin', '12');
-INSERT INTO story_days (campaign_id, session_id, day, file_day) VALUES ('town', 'first', '12', '12');
-INSERT INTO corrections (campaign_id, utterance_id, ordinal, start_char, end_char, before, after, score, stage)
-    VALUES ('town', 'first-1', 0, 0, 4, 'wort', 'word', 0.9, 'phonetic');
-INSERT INTO turns (campaign_id, id, session_id, speaker_id, speaker_name, raw_text, text, outcome)
-    VALUES ('town', 't1', 'first', 'bran', 'Bran', 'word', 'word', 'spoken');
+_MADE_AGAIN = """
 INSERT INTO chunks (campaign_id, id, utterance_id, session_id, content, content_hash, embedding, model)
     VALUES ('town', 'first-1', 'first-1', 'first', 'word 1', 'h', array_fill(0.5, ARRAY[384])::vector, 'm');
 DELETE FROM talk_to_embed WHERE utterance_id = 'first-1';
-INSERT INTO form_counts (campaign_id, heard, entity_id, n) VALUES ('town', 'mirra', 'mira', 1);
-INSERT INTO table_controls (campaign_id, session_id, controls) VALUES ('town', 'first', '{"muted": ["mira"]}');
-INSERT INTO chronicle_progress (campaign_id, session_id, read_ordinal) VALUES ('town', 'first', 2);
-INSERT INTO chronicle_rereads (campaign_id, session_id, ordinal, change_seq) VALUES ('town', 'first', 1, 7);
-INSERT INTO turn_judgements (campaign_id, session_id, utterance_id, ordinal, mode, risk, flags, judged_by)
-    VALUES ('town', 'first', 'first-1', 1, 'in_world_answer', 'medium', '{veil:torture}', 'rules');
 INSERT INTO session_states (campaign_id, session_id, view, state) VALUES ('town', 'first', 'dm', '{"summary": []}');
-INSERT INTO import_sources (campaign_id, source, name) VALUES ('town', 'markdown:vault', 'vault');
-INSERT INTO import_documents (campaign_id, source, key, name, type, kind, document, digest, decision, accepted)
-    VALUES ('town', 'markdown:vault', 'Inn.md', 'Inn', 'location', 'note', '{"key": "Inn.md"}', 'd', 'accepted', '{}');
-INSERT INTO state_atoms (campaign_id, stable_key, utterance_id, kind, title, summary, confidence)
-    SELECT 'town', 'atom:first-' || n, 'first-' || n, 'thread', 'word', 'word', 0.5 FROM generate_series(1, 2) n;
-INSERT INTO atom_edges (campaign_id, from_key, to_key, label, confidence)
-    VALUES ('town', 'atom:first-2', 'atom:first-1', 'same_as', 1);
 INSERT INTO entity_vectors (campaign_id, entity_id, content, model, embedding)
     VALUES ('town', 'mira', 'Mira', 'm', array_fill(0.5, ARRAY[384])::vector);
 """
@@ -232,13 +223,13 @@ async def test_a_fork_has_all_that_the_campaign_has_row_by_row(town: Store) -> N
     await town.world.commit(TOWN, [*gone, EntitiesMerged(SWORD, EntityId("x"))], DM)
     await town.world.rollback(TOWN, FIRST, 2, DM)
     async with town.database.use(TOWN) as connection:
-        await connection.execute(_ONE_ROW_EACH)
+        await connection.execute(A_ROW_EACH + _MADE_AGAIN)
     await town.world.fork(TOWN, other, name="The other town")
     for table in COPIED:
         rows = await _rows(town, TOWN, table)
         assert rows, table
         if table == "campaign_documents":
-            rows[0]["document"] = {"id": "other", "name": "The other town"}
+            rows[0]["document"] |= {"id": "other", "name": "The other town"}
         assert await _rows(town, other, table) == rows, table
 
 

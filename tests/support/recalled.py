@@ -1,11 +1,16 @@
-"""Recalled passages that hold only what a test specifies."""
+"""Recalled passages that hold only what a test specifies, and recall that waits for a slow machine."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from glyphoxa.domain.ids import FactId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import RecalledFact, RecalledUtterance
+from glyphoxa.recall.recall import RecallSettings
+from tests.support.patience import DEADLINE_MS
+
+PATIENT: Final = RecallSettings(*[DEADLINE_MS] * 6)
+"""It recalls the same as on a fast machine, later."""
 
 
 def heard(text: str, *, by: str = "tamsin", utterance: str = "", session: str = "s1", **more: Any) -> RecalledUtterance:

@@ -15,6 +15,35 @@ MIRA, INN, FORGE, SWORD = EntityId("mira"), EntityId("inn"), EntityId("forge"), 
 DM = Cause("dm", 1_000)
 
 
+A_ROW_EACH = """
+INSERT INTO campaign_documents (campaign_id, document, seq)
+    VALUES ('town', '{"id": "town", "name": "town", "language": "en",
+    "entities": [], "relationships": [], "npcs": [], "players": [], "scenes": []}', 4);
+INSERT INTO campaign_times (campaign_id, time_zone, story_day) VALUES ('town', 'Europe/Berlin', '12');
+INSERT INTO story_days (campaign_id, session_id, day, file_day) VALUES ('town', 'first', '12', '12');
+INSERT INTO corrections (campaign_id, utterance_id, ordinal, start_char, end_char, before, after, score, stage)
+    VALUES ('town', 'first-1', 0, 0, 4, 'wort', 'wörd', 0.9, 'phonetic');
+INSERT INTO turns (campaign_id, id, session_id, speaker_id, speaker_name, raw_text, text, outcome)
+    VALUES ('town', 't1', 'first', 'bran', 'Bran', 'word', 'word', 'spoken');
+INSERT INTO form_counts (campaign_id, heard, entity_id, n, utterances) VALUES ('town', 'mirra', 'mira', 1, '{first-1}');
+INSERT INTO table_controls (campaign_id, session_id, controls) VALUES ('town', 'first', '{"muted": ["mira"]}');
+INSERT INTO chronicle_progress (campaign_id, session_id, read_ordinal) VALUES ('town', 'first', 2);
+INSERT INTO chronicle_rereads (campaign_id, session_id, ordinal, change_seq) VALUES ('town', 'first', 1, 7);
+INSERT INTO turn_judgements (campaign_id, session_id, utterance_id, ordinal, mode, risk, flags, judged_by)
+    VALUES ('town', 'first', 'first-1', 1, 'in_world_answer', 'medium', '{veil:torture}', 'rules');
+INSERT INTO state_atoms (campaign_id, stable_key, utterance_id, kind, title, summary, confidence)
+    SELECT 'town', 'atom:first-' || n, 'first-' || n, 'thread', 'word', 'word', 0.5 FROM generate_series(1, 2) n;
+INSERT INTO atom_edges (campaign_id, from_key, to_key, label, confidence)
+    VALUES ('town', 'atom:first-2', 'atom:first-1', 'same_as', 1);
+INSERT INTO import_sources (campaign_id, source, name) VALUES ('town', 'markdown:vault', 'vault');
+INSERT INTO import_documents (campaign_id, source, key, name, type, kind, document, digest, decision, accepted)
+    VALUES ('town', 'markdown:vault', 'Inn.md', 'Inn', 'location', 'note',
+            '{"key": "Inn.md", "name": "Inn", "type": "location", "kind": "note", "file": "Inn.md"}',
+            'd', 'accepted', NULL);
+"""
+"""In tables that a world and its transcript do not fill: the town's, with four utterances of a first session."""
+
+
 async def a_town(store: Store, campaign: CampaignId) -> None:
     """A campaign with four entities, of which nothing is known: events 1 to 4."""
     await a_campaign_row(store, campaign)

@@ -16,18 +16,17 @@ from numpy.typing import NDArray
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import Between, RecalledUtterance
-from glyphoxa.recall.recall import Recall, RecallResult, RecallSettings
+from glyphoxa.recall.recall import Recall, RecallResult
 from glyphoxa.recall.transcript_memory import Transcripts
 from glyphoxa.recall.vectors import Embedder
 from glyphoxa.transcript.ports import TalkQuery
 from tests.support.builders import CAMPAIGN, SMITH
 from tests.support.embedders import an_embedder
-from tests.support.patience import DEADLINE_MS
 from tests.support.proof import n_examples
+from tests.support.recalled import PATIENT
 from tests.support.talk_feed import DIMENSIONS, FeedTwin, embed, said
 from tests.support.virtual_time import run_in_virtual_time
 
-PATIENT = RecallSettings(deadline_ms=DEADLINE_MS, embed_deadline_ms=DEADLINE_MS, refresh_deadline_ms=DEADLINE_MS)
 TALK = (
     said("u1", "My sister sails with the pirates.", ordinal=1),
     said("u2", "It rains, and the sword is done.", ordinal=2, at_ms=2_000),

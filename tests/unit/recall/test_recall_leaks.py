@@ -24,23 +24,17 @@ from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, SpeakerId, Utteran
 from glyphoxa.domain.knowledge import RecalledTalk, RecalledUtterance
 from glyphoxa.language.prompt_quotes import recalled_line
 from glyphoxa.plugins.memory_graph.deep_recall import DeepRecall
-from glyphoxa.recall.recall import Recall, RecallResult, RecallSettings
+from glyphoxa.recall.recall import Recall, RecallResult
 from glyphoxa.recall.transcript_memory import Transcripts
 from glyphoxa.transcript.ports import FeedUtterance, TalkQuery
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH
 from tests.support.embedders import an_embedder
-from tests.support.patience import DEADLINE_MS
 from tests.support.proof import n_examples
+from tests.support.recalled import PATIENT
 from tests.support.talk_feed import DIMENSIONS, FeedTwin, an_embedder_of_words, said
 
 DAY_MS = 86_400_000
 NOW_MS = 1_794_000_000_000
-PATIENT = RecallSettings(
-    deadline_ms=DEADLINE_MS,
-    embed_deadline_ms=DEADLINE_MS,
-    refresh_deadline_ms=DEADLINE_MS,
-    summaries_deadline_ms=DEADLINE_MS,
-)
 LINES = (
     "My sister sails with the pirates.",
     "Where is the sword?",

@@ -21,14 +21,10 @@ from glyphoxa.recall.time_reader import read_words
 from glyphoxa.recall.transcript_memory import TranscriptMemory, Transcripts
 from glyphoxa.transcript.ports import Embedding, TalkQuery
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH
-from tests.support.patience import DEADLINE_MS
+from tests.support.recalled import PATIENT
 from tests.support.talk_feed import DIMENSIONS, FeedTwin, an_embedder_of_words, said
 from tests.support.virtual_time import run_in_virtual_time
 
-PATIENT = RecallSettings(
-    deadline_ms=DEADLINE_MS, embed_deadline_ms=DEADLINE_MS, refresh_deadline_ms=DEADLINE_MS,
-    summaries_deadline_ms=DEADLINE_MS,
-)  # fmt: skip
 OTHER = CampaignId("other")
 QUESTION = "What of my sister?"
 

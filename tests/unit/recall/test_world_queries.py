@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from itertools import chain, product
 from unittest import mock
 
 import pytest
@@ -52,6 +53,33 @@ def test_visible_subgraph_of_an_npc_is_its_entity_and_what_is_directly_related(s
         assert known is not None
         related_to = {other.id for fact, other in known.relations if fact.status == "accepted"}
         assert {one.entity.id for one in world.reach(viewer, CENTRE, depth=1)} == {CENTRE, *related_to}
+        accepted = [fact for fact in town.facts_for(viewer) if fact.status == "accepted"]
+        walked = world.reach(viewer, CENTRE, depth=4, most_relations=None)
+        assert {one.entity.id: one.depth for one in walked} == depths(accepted, CENTRE, depth=4)
+        assert world.reach(viewer, CENTRE, depth=4, limit=30, most_relations=None) == walked[:30]
+
+
+@pytest.mark.parametrize("seed", range(n_examples(30)))
+def test_what_is_known_of_an_entity_is_all_that_the_viewer_may_know_and_no_more(seed: int) -> None:
+    town = a_world(random.Random(seed), graphs=30)
+    world = world_of(list(town.entities.values()), list(town.facts.values()))
+    for entity, viewer in product((CENTRE, *chain(*town.graphs)), VIEWERS):
+        known = world.known(viewer, entity)
+        assert (known is not None) == (entity in town.entities_for(viewer))
+        facts = {fact.id: fact for fact in town.facts_for(viewer) if entity in fact.claim.ends}
+        if known is not None:
+            relations = {fact.id: other.id for fact, other in known.relations}
+            assert {fact.id: fact for fact in (*known.attributes, *(fact for fact, _ in known.relations))} == facts
+            assert len(known.attributes) + len(known.relations) == len(facts)
+            assert relations == {
+                fact.id: fact.claim.ends[fact.claim.subject == entity] for fact in facts.values() if fact.claim.object
+            }
+        if isinstance(viewer, str):
+            snapshot, secrets = world.identity(viewer, entity), town.facts_for(viewer)
+            assert (snapshot and snapshot.known) == known
+            assert snapshot is None or {fact.id for fact in snapshot.secrets} == {
+                fact.id for fact in secrets if fact.visibility.scope == "secret"
+            }
 
 
 @pytest.mark.parametrize("seed", range(n_examples(30)))

@@ -21,19 +21,16 @@ from glyphoxa.domain.knowledge import Recalled
 from glyphoxa.plugins.memory_graph import deep_recall
 from glyphoxa.plugins.memory_graph.deep_recall import DeepRecall
 from glyphoxa.plugins.memory_graph.graph import graph_of_view
-from glyphoxa.recall.recall import Recall, RecallResult, RecallSettings
+from glyphoxa.recall.recall import Recall, RecallResult
 from glyphoxa.recall.transcript_memory import Transcripts
 from glyphoxa.transcript.ports import FeedUtterance, TalkQuery
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH
 from tests.support.memory_graph import GRAPH_STAGES, PickingLlm, RerankerTwin
 from tests.support.patience import DEADLINE_MS
 from tests.support.proof import n_examples
+from tests.support.recalled import PATIENT
 from tests.support.talk_feed import FeedTwin, an_embedder_of_words, said
 
-PATIENT = RecallSettings(
-    deadline_ms=DEADLINE_MS, embed_deadline_ms=DEADLINE_MS, patient_embed_deadline_ms=DEADLINE_MS,
-    refresh_deadline_ms=DEADLINE_MS, summaries_deadline_ms=DEADLINE_MS,
-)  # fmt: skip
 WORDS = ("sister", "sails", "storm", "Ilvara", "harbour", "rain", "Joren", "sword", "bought", "they")
 QUESTIONS = (
     "What of my sister?",

@@ -95,13 +95,6 @@ def test_nothing_that_bears_on_a_question_is_nothing(
 # -- the stages
 
 
-def test_the_pre_filter_leaves_the_nearest_only() -> None:
-    graph = feast()
-    asked = question(graph, meaning=vector(0.9, 0.5, 0.1))
-    found = recall(graph, asked, only("hybrid_score", "vector_prefilter", vector_top_k=2))
-    assert ["vector" in hit.why for hit in found.hits] == [True, True, False, False]
-
-
 def test_energy_reaches_what_no_word_and_no_meaning_does() -> None:
     graph = feast()
     asked = question(graph, "cook")
@@ -123,12 +116,6 @@ def test_a_name_in_the_question_is_a_seed() -> None:
     found = recall(feast(), question(feast(), anchors=[0]), only("diffusion", forgetting=False))
     assert found.hits[0].why["energy"] == 2.0
     assert ids(found)[1] == "feast"
-
-
-def test_each_layer_of_edges_can_be_left_out() -> None:
-    asked = question(feast(), "poison")
-    assert ids(recall(feast(), asked, only("diffusion", semantic_edges=False))) == ["poisoning", "feast"]
-    assert ids(recall(feast(), asked, only("diffusion", semantic_edges=False, temporal_edges=False))) == ["poisoning"]
 
 
 @pytest.mark.parametrize(("half_lives", "left"), [({}, 1 / 4), ({"event": 100}, 1 / 2), ({"event": np.inf}, 1)])
@@ -176,16 +163,6 @@ def test_whom_one_often_meets_together_comes_along() -> None:
     assert all("co_occurrence" not in hit.why for hit in recall(graph, asked, only("hybrid_score")).hits)
 
 
-def test_a_topic_that_is_asked_for_and_not_covered_is_lifted() -> None:
-    vectors = np.array([[1.0, 0, 0, 0]] * 5 + [[0, 0, 0, 1.0]], float32)
-    graph = MemoryGraph(list("abcdef"), ["event"] * 6, vectors=vectors)
-    base = np.array([1.0] * 5 + [0.95])
-    asked = GraphQuestion(base, np.zeros(6), np.zeros(6), vector(1, 0, 0, 1))
-    lifted = recall(graph, asked, only("topics"))
-    assert ids(lifted)[0] == "f" != ids(recall(graph, asked, OFF))[0]
-    assert lifted.hits[0].why["topics"] == pytest.approx(0.6 * (1 / 3 - 0.95 / 5.95), abs=0.01)
-
-
 def test_what_of_the_question_is_not_covered_is_searched_for_again() -> None:
     lexical = shares(FEAST, ["feast"], n=5)
     asked = GraphQuestion(lexical, lexical, np.zeros(5), vector(1, 0, 1))
@@ -194,16 +171,6 @@ def test_what_of_the_question_is_not_covered_is_searched_for_again() -> None:
     found = {hit.id: hit for hit in recall(feast(), asked, only("residual")).hits}
     assert set(found) == {"feast", "dragon", "mira"}
     assert found["dragon"].score == found["dragon"].why["residual"] <= 0.5
-
-
-def test_what_says_the_same_makes_room_for_what_does_not() -> None:
-    vectors = np.array([[1, 0], [1, 0], [0, 1]], float32)
-    graph = MemoryGraph(["a", "same as a", "other"], ["event"] * 3, vectors=vectors)
-    asked = question(graph, "mira feast duke", words=["mira feast duke", "mira feast", "mira"])
-    assert ids(recall(graph, asked, only(max_results=2))) == ["a", "same as a"]
-    found = recall(graph, asked, only("diversity", max_results=2))
-    assert ids(found) == ["a", "other"]
-    assert found.hits[1].why["novelty"] == pytest.approx((1 / 3) ** 2)
 
 
 def test_of_each_type_only_the_first_stay() -> None:

@@ -16,8 +16,8 @@ from glyphoxa.recall.transcript_memory import Transcripts
 from glyphoxa.transcript.ports import TalkQuery
 from tests.support.builders import CAMPAIGN, SMITH
 from tests.support.memory_graph import GRAPH_STAGES, PickingLlm, RerankerTwin
+from tests.support.recalled import PATIENT
 from tests.support.talk_feed import FeedTwin, an_embedder_of_words, said
-from tests.unit.plugins.memory_graph.test_deep_recall import PATIENT
 from tests.unit.plugins.memory_graph.test_known_graph import Known
 
 WORDS = ("sister", "sails", "storm", "harbour", "rain", "sword", "ferry", "crown", "debt", "rope")
