@@ -19,7 +19,6 @@ from glyphoxa.config.settings import Settings
 from glyphoxa.dm.timeline import Timeline
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.errors import InvalidInput, NotFound
-from glyphoxa.domain.events import UtteranceKept
 from glyphoxa.domain.heard import Correction
 from glyphoxa.domain.ids import CampaignId, EntityId, UtteranceId
 from glyphoxa.names.corrector import Corrector
@@ -125,17 +124,6 @@ async def test_what_the_phonetic_stage_repeats_is_counted_without_a_history_that
     assert (await heard(31)).status.count == 31
 
 
-async def test_a_rejected_pair_is_never_suggested_again(learned: PostgresLearnedNames, desk: NamesDesk) -> None:
-    await prove(learned, *(a_proof("Finkeldrum", f"u{n}") for n in range(3)))
-    await desk.reject("Finkeldrum", ELDRINAX)
-    n_events = len(await learned.history(CAMPAIGN))
-    await prove(learned, *(a_proof("Finkeldrum", f"v{n}") for n in range(3)))
-    assert [pair.status.state for pair in await learned.statuses(CAMPAIGN)] == ["rejected"]
-    assert len(await learned.history(CAMPAIGN)) == n_events
-    await desk.undo()
-    assert [pair.status.state for pair in await learned.statuses(CAMPAIGN)] == ["active"]
-
-
 async def test_ordinary_words_that_stand_in_talk_as_themselves_wait_for_the_dm(
     store: Store, learned: PostgresLearnedNames, desk: NamesDesk
 ) -> None:
@@ -194,16 +182,6 @@ async def test_what_one_player_types_rewrites_no_name_until_another_bears_it_out
     await talk.heard(replace(said, at_ms=9_000, typed=True))
     [borne_out] = await learned.statuses(CAMPAIGN)
     assert (borne_out.heard, borne_out.status.state) == ("Aldrinacks", "active")
-
-
-async def test_talk_goes_on_when_what_it_proves_cannot_be_kept(store: Store, learned: PostgresLearnedNames) -> None:
-    names = await the_names(learned)
-    await store.database.close()
-    learner = a_learner(learned, names)
-    learner.on(UtteranceKept(an_utterance("Eldrinax, not Aldrinacks.")))
-    running = asyncio.create_task(learner.run())
-    assert await learner.finish(DEADLINE_MS) and not running.done()
-    running.cancel()
 
 
 @pytest.mark.parametrize("heard", ["", "?!", "x" * 10_000, "far too many words " * 20])
@@ -311,14 +289,6 @@ async def test_the_steps_of_a_form_are_served_by_their_index(store: Store, learn
         await connection.execute("ANALYZE world_events")
         plan = await connection.fetch(f"EXPLAIN {sql}", CAMPAIGN, "form77", None)
     assert "idx_world_events_forms" in "\n".join(row[0] for row in plan)
-
-
-async def test_a_form_that_was_confirmed_for_another_name_is_not_overwritten_silently(
-    learned: PostgresLearnedNames, desk: NamesDesk
-) -> None:
-    await desk.accept("Finkeldrum", ELDRINAX, unless=None)
-    with pytest.raises(InvalidInput, match="'Finkeldrum' is already confirmed for 'Eldrinax'"):
-        await desk.accept("Finkeldrum", GRIMJAW, unless=None)
 
 
 @pytest.fixture

@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import RecalledTalk, RecalledUtterance
 from glyphoxa.language.prompt_quotes import recalled_line
-from glyphoxa.plugins.memory_graph.deep_recall import DeepRecall
 from glyphoxa.recall.recall import Recall, RecallResult
 from glyphoxa.recall.transcript_memory import Transcripts
 from glyphoxa.transcript.ports import FeedUtterance, TalkQuery
@@ -191,21 +190,6 @@ def test_while_others_talk_among_themselves_an_npc_is_reminded_of_the_same(
         assert before == after
 
     asyncio.run(scene())
-
-
-@settings(max_examples=n_examples(25), derandomize=True, deadline=None)
-@given(talk())
-def test_nor_of_what_the_memory_graph_finds(told: list[FeedUtterance]) -> None:
-    async def deep(talk: Sequence[FeedUtterance]) -> list[RecallResult]:
-        feed = FeedTwin()
-        feed.tell(*talk)
-        recall = Recall(Transcripts(feed, embedder=an_embedder_of_words()), settings=PATIENT, now_ms=lambda: NOW_MS)
-        graph = DeepRecall(recall)
-        found = [_rounded(await graph.search(CAMPAIGN, SMITH, TalkQuery(question))) for question in QUESTIONS[:6]]
-        await graph.close()
-        return found
-
-    assert asyncio.run(deep(told)) == asyncio.run(deep(of_smith(told)))
 
 
 def test_nor_does_a_campaign_full_of_what_others_heard() -> None:

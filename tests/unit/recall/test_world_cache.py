@@ -14,7 +14,7 @@ from glyphoxa.recall.world import WorldMemory
 from glyphoxa.transcript.delivery import MemoryWatch
 from glyphoxa.world.entity_events import AliasAdded, EntityAdded, EntityRemoved, EntityScoped
 from glyphoxa.world.events import Event, RolledBack, Undone, WorldEvent
-from glyphoxa.world.fact_events import FactClosed, FactConfirmed, FactStated
+from glyphoxa.world.fact_events import FactClosed, FactStated
 from glyphoxa.world.graph import WorldRead
 from tests.support.world_feed import WorldFeedTwin
 
@@ -79,19 +79,6 @@ async def test_emptied_world_is_no_campaign_that_is_still_to_be_stored() -> None
         feed.happens(event)
         assert not (await held.refresh()).is_empty
     assert not (await held_of(feed).refresh()).is_empty
-
-
-async def test_what_the_dm_approves_is_known_from_then_on() -> None:
-    feed = a_town()
-    held = held_of(feed)
-    claim = Claim.relation(MAREK, "MARRIED_TO", INN)
-    unsure = replace(FactStated(claim).provenance, confidence=0.3)
-    feed.happens(FactStated(claim, unsure))
-    await held.refresh()
-    assert named(held) == {INN: 1, MAREK: 1}
-    feed.happens(FactConfirmed(claim.fact_id))
-    await held.refresh()
-    assert named(held) == {INN: 2, MAREK: 2}
 
 
 @pytest.mark.parametrize("taking_back", [Undone(4), RolledBack(SessionId("s1"), 3, (4,))])
@@ -221,13 +208,6 @@ async def test_a_campaign_without_a_world_has_nobody_and_is_looked_for_again() -
     feed.happens(EntityAdded(MAREK, "npc", "Marek", visibility=Visibility("hidden")), EntityAdded(INN, "npc", "Marek"))
     await held.refresh()
     assert named(held) == {INN: 0}
-
-
-async def test_after_the_end_nothing_is_read() -> None:
-    held = held_of(a_town())
-    await held.reading.close()
-    with pytest.raises(Unavailable, match="over"):
-        await held.refresh()
 
 
 async def test_watched_world_is_not_read_while_the_database_is_known_to_be_away() -> None:

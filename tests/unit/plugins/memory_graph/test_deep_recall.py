@@ -151,41 +151,12 @@ async def test_what_is_filtered_or_reordered_is_more_than_what_is_told() -> None
     assert ids(found) == ["v1"]
 
 
-async def test_a_language_model_that_explores_comes_to_what_is_only_next_to_what_was_found() -> None:
-    llm = PickingLlm([(("drowned",), ("met Ilvara",))])
-    found = await asked(deep_over(two_sessions(), method="llm", llm=llm), "Ilvara?", limit=3)
-    assert ids(found) == ["u5"]
-
-
-async def test_a_reranker_has_the_last_word_on_the_order() -> None:
-    plain = ids(await asked(deep_over(two_sessions()), "Ilvara?"))
-    found = await asked(deep_over(two_sessions(), method="hybrid_rerank"), "Ilvara?")
-    assert sorted(ids(found)) == sorted(plain)
-    assert ids(found) != plain
-    assert {"algorithm", "reranker"} <= set(found.items[0].signals)
-
-
-async def test_a_stage_that_is_on_says_what_it_added() -> None:
-    """From a name in the question to what stands beside it in time."""
-    found = await asked(deep_over(two_sessions(), "diffusion"), "Ilvara?")
-    assert any("diffusion" in one.signals for one in found.items)
-
-
 async def test_what_is_in_the_prompt_and_the_question_itself_are_shown_to_nobody() -> None:
     feed = two_sessions()
     feed.tell(said("q", QUESTIONS[0], session="s2", ordinal=2, at_ms=9_001_000))
     deep = deep_over(feed, method="llm", llm=PickingLlm([(("said",), ())]))
     found = await asked(deep, QUESTIONS[0].upper(), exclude=[UtteranceId("u1")])
     assert sorted(ids(found)) == ["u2", "u3", "u4", "u5", "v1"]
-
-
-@pytest.mark.parametrize("method", ["llm", "hybrid_llm"])
-async def test_a_language_model_is_told_what_was_said_last_and_what_the_npc_knows(method: RecallMethod) -> None:
-    llm = PickingLlm()
-    recent = [f"Tamsin: {n}" for n in range(9)]
-    await asked(deep_over(two_sessions(), method=method, llm=llm), recent=recent, world="Magic is forbidden.")
-    head = ["World:", "Magic is forbidden.", "Said before:", *recent[-5:], "Memories:"]
-    assert llm.prompts[0].splitlines()[: len(head)] == head
 
 
 @pytest.mark.parametrize(
@@ -208,14 +179,6 @@ async def test_a_campaign_without_talk_reminds_of_nothing_and_asks_nobody(method
     llm = PickingLlm()
     assert (await asked(deep_over(FeedTwin(), *GRAPH_STAGES, method=method, llm=llm))).items == ()
     assert not llm.prompts
-
-
-@pytest.mark.parametrize("method", ["llm", "hybrid_llm"])
-async def test_where_the_model_is_away_what_was_found_without_it_stands(method: RecallMethod) -> None:
-    llm = PickingLlm([Unavailable("no route to the model")])
-    found = await asked(deep_over(two_sessions(), method=method, llm=llm))
-    assert ids(found) == ids(await asked(deep_over(two_sessions())))
-    assert found.left_out == ("language model: no route to the model",)
 
 
 async def test_a_model_that_does_not_answer_is_waited_for_no_longer_than_there_is_time() -> None:

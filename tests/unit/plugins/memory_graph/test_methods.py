@@ -50,13 +50,6 @@ def ids(found: Recollection) -> list[str]:
     return [hit.id for hit in found.hits]
 
 
-async def test_the_pipeline_alone_asks_nobody() -> None:
-    reranker, llm = RerankerTwin(), PickingLlm()
-    assert ids(await chain(reranker=reranker, llm=llm).recall(FEAST, "What feast?")) == ["feast", "death"]
-    assert not reranker.asked
-    assert not llm.prompts
-
-
 # -- reranking
 
 
