@@ -6,26 +6,24 @@ Recall and selection work as in a turn: `glyphoxa.prompt.gather` decides.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Final, get_args
 
 from glyphoxa.app.desk import Desk
-from glyphoxa.cli.render import cut, show_lines, show_rows
+from glyphoxa.cli.render import show_lines
 from glyphoxa.cli.scope import CAMPAIGN, desk_at, embedder_or_words, opened_store, settings_with_memory
 from glyphoxa.cli.verb import Verb, argument, in_a_loop, limit, one_of
 from glyphoxa.config.memory_graph import RecallMethod
 from glyphoxa.dm.entities import NameResolver
-from glyphoxa.dm.turns import RecalledThen, found_by
-from glyphoxa.dm.wording import IndentedLine
+from glyphoxa.dm.turns import ExplainedPrompt, RecalledThen, prompt_told
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.knowledge import Recalled, RecalledFact, RecalledUtterance
-from glyphoxa.domain.turn import Rejected
-from glyphoxa.language.facts import moment
+from glyphoxa.domain.turn import NO_PROMPT, AssembledPrompt, Rejected
 from glyphoxa.language.prompt_quotes import recalled_line
 from glyphoxa.prompt.gather import HotContexts
 from glyphoxa.prompt.known_world import KnownWorld
@@ -38,8 +36,8 @@ from glyphoxa.transcript.ports import TalkQuery
 from glyphoxa.world.graph import Passage
 
 _MOST_SHOWN: Final = 10
-_SHOWN_OF_A_LINE: Final = 200
-"""Characters. A longer line would make every row as wide or as high as itself; `--explain` shows it whole."""
+_EVIDENCE: Final = 2
+"""Depth of the lines that only an explanation shows."""
 _PATIENT: Final = RecallSettings(
     deadline_ms=60_000, patient_embed_deadline_ms=10_000, refresh_deadline_ms=10_000, summaries_deadline_ms=10_000
 )
@@ -47,8 +45,6 @@ _PATIENT: Final = RecallSettings(
 _SAME_WORDS: Final = "the prompt already contains the same words"
 _NOT_ASKED_FOR: Final = "more than a turn asks for"
 _SEARCHED: Final = "only a search finds it (tier DEEP)"
-_SELECTED = "if it searches (tier DEEP)"
-
 
 VERB = Verb(in_a_loop)
 
@@ -101,7 +97,6 @@ async def _run(options: argparse.Namespace) -> int:
 
 async def _answer(desk: Desk, question: str, contexts: HotContexts, options: argparse.Namespace) -> int:
     npc = desk.resolver.npc(options.npc)
-    who = desk.resolver.person(npc)
     search: Search = partial(desk.store.past_talk.search, desk.campaign, npc, by_words=options.lexical, patient=True)
     async with AsyncExitStack() as stack:
         if options.method is not None:
@@ -115,35 +110,36 @@ async def _answer(desk: Desk, question: str, contexts: HotContexts, options: arg
                 world=lambda npc: "\n".join(contexts.standing(npc)),
             )
             search = partial(deep.search, desk.campaign, npc)
-        asking = ExplainedQuestion(desk, npc, question, contexts, search)
-        found = await asking.ask(limit=options.limit, by_words=options.lexical)
-    shown = [*found.facts, *found.said]
-    if shown:
-        _listing(desk, shown, explain=options.explain)
-    else:
-        print(f"{who} recalls nothing: {_why_nothing(desk, npc, who)}")
-    if options.explain:
-        for part in (*found.left_out, *_also_left_out(desk, npc, question, found, by_words=options.lexical)):
-            show_lines([IndentedLine(f"left out: {part}")])
+        if not options.lexical:
+            await contexts.prefetch.world.understand(npc, question, deadline_ms=LONGEST_MS)
+        found = await would_recall(contexts, npc, question, search, limit=options.limit)
+    missing = (*found.omitted, *_also_missing(desk, npc, question, found, by_words=options.lexical))
+    explained = await desk.turns.explain_prompt(replace(found, omitted=missing if options.explain else ()), npc)
+    if not explained.memories:
+        print(f"{desk.resolver.person(npc)} recalls nothing: {_why_nothing(desk, npc)}")
+    return _shown(desk, explained, is_explained=options.explain)
+
+
+def _shown(desk: Desk, found: ExplainedPrompt, *, is_explained: bool) -> int:
+    """Show what was recalled; with the evidence of each, if that is to be explained."""
+    lines = prompt_told(found, desk.resolver, desk.days.calendar)
+    show_lines(line for line in lines if is_explained or line.depth < _EVIDENCE)
     return 0
 
 
-def _also_left_out(desk: Desk, npc: NpcId, question: str, found: AskedAbout, *, by_words: bool) -> Iterator[str]:
-    with_meaning = not by_words and not any(part.startswith("meaning") for part in found.left_out)
-    if not found.said:
-        yield f"talk: {_why_nothing(desk, npc, desk.resolver.person(npc))}"
-    elif with_meaning and not any(_is_compared(one.recalled) for one in found.said):
+def _also_missing(desk: Desk, npc: NpcId, question: str, found: AssembledPrompt, *, by_words: bool) -> Iterator[str]:
+    talk = [one for one in (*found.recalled, *(each.recalled for each in found.rejected)) if not _is_fact(one)]
+    with_meaning = not by_words and not any(part.startswith("meaning") for part in found.omitted)
+    if not talk:
+        yield f"talk: {_why_nothing(desk, npc)}"
+    elif with_meaning and not any(isinstance(one, RecalledUtterance) and one.similarity is not None for one in talk):
         yield "meaning: transcripts are not embedded yet; run glyphoxa worker reindex"
     if len(question) > MOST_CHARACTERS:
         yield f"the question except its last {MOST_CHARACTERS:,} characters, for searching transcripts"
 
 
-def _is_compared(one: Recalled) -> bool:
-    return isinstance(one, RecalledUtterance) and one.similarity is not None
-
-
-def _why_nothing(desk: Desk, npc: NpcId, who: str) -> str:
-    index = desk.store.past_talk.transcript(desk.campaign).index
+def _why_nothing(desk: Desk, npc: NpcId) -> str:
+    who, index = desk.resolver.person(npc), desk.store.past_talk.transcript(desk.campaign).index
     if index is None or not len(index):
         return "nothing was said yet"
     if not index.speakers(npc):
@@ -155,79 +151,40 @@ def _why_nothing(desk: Desk, npc: NpcId, who: str) -> str:
 
 
 Search = Callable[[TalkQuery], Awaitable[RecallResult[Recalled]]]
-"""Searches what an NPC heard."""
+"""Searches what an NPC heard: the search of a turn, or that of the tools of an NPC of tier DEEP."""
 
 
-@dataclass(frozen=True, slots=True)
-class AskedAbout:
-    """
-    Attributes:
-        facts: Facts about entities that the question names.
-        said: Earlier utterances, best first.
-        left_out: Omitted parts, each with the reason.
-    """
+async def would_recall(
+    contexts: HotContexts, npc: NpcId, question: str, search: Search, *, limit: int
+) -> AssembledPrompt:
+    """Return what a turn would recall for a question, and what it would leave out and why.
 
-    facts: Sequence[RecalledThen]
-    said: Sequence[RecalledThen]
-    left_out: Sequence[str]
-
-
-@dataclass(frozen=True, slots=True)
-class ExplainedQuestion:
-    """One question, in the name of one NPC.
-
-    Attributes:
+    Args:
         contexts: Makes hot contexts as in a turn, without what repairs a small model.
-        search: The search of a turn, or that of the tools of an NPC of tier DEEP.
+        limit: Most utterances.
+
+    Raises:
+        Unavailable: The database cannot be reached.
     """
+    most = contexts.budgets.max_recalled
+    asked = contexts.prefetch.world.asked(npc, question) or question
+    found = await search(TalkQuery(asked, limit=max(limit, most)))
+    # A turn chooses among so many.
+    hot = contexts.recalled(npc, question, [one for one in found.items if not isinstance(one, RecalledFact)][:most])
+    shown = found.items[:limit]
+    chosen = [one for one in hot.recalled if recalled_line(one) in (*hot.facts, *hot.remembered)]
+    rejected = [each for each in hot.rejected if _is_fact(each.recalled) or each.recalled in shown]
+    judged = [*chosen, *(each.recalled for each in rejected)]
+    for rank, one in enumerate(shown):
+        if one not in judged or rank >= most:
+            why = _SEARCHED if isinstance(one, RecalledFact) else _SAME_WORDS
+            rejected.append(Rejected(one, _NOT_ASKED_FOR if rank >= most else why))
+    recalled = [one for one in chosen if _is_fact(one) or one in shown]
+    return AssembledPrompt(recalled=(*recalled,), rejected=(*rejected,), omitted=found.left_out)
 
-    desk: Desk
-    npc: NpcId
-    question: str
-    contexts: HotContexts
-    search: Search
 
-    async def ask(self, *, limit: int, by_words: bool) -> AskedAbout:
-        """
-        Args:
-            limit: Most utterances.
-            by_words: Ignore the question's meaning.
-
-        Raises:
-            Unavailable: The database cannot be reached.
-        """
-        most, known = self.desk.settings.budgets.max_recalled, self.contexts.prefetch.world
-        if not by_words:
-            await known.understand(self.npc, self.question, deadline_ms=LONGEST_MS)
-        asked = known.asked(self.npc, self.question) or self.question
-        found = await self.search(TalkQuery(asked, limit=max(limit, most)))
-        # A turn chooses among so many.
-        talk = [one for one in found.items if not isinstance(one, RecalledFact)]
-        hot = self.contexts.recalled(self.npc, self.question, talk[:most])
-        chosen = [one for one in hot.recalled if recalled_line(one) in (*hot.facts, *hot.remembered)]
-        told = [Rejected(one, "") for one in chosen] + [*hot.rejected]
-        facts = [(one.recalled, one.why) for one in told if isinstance(one.recalled, RecalledFact)]
-        left_out = [f"{fact.text!r}: {why}" for fact, why in facts if why == IN_EVERY_PROMPT]
-        own, world = self.contexts.known(self.npc), known.current
-        named = () if world is None else world.by_name(self.npc, asked)
-        if own is not None and any(one.known.entity.id == own.entity.id for one in named):
-            left_out.insert(0, f"what {self.desk.resolver.person(self.npc)} knows of itself: {IN_EVERY_PROMPT}")
-        recalled: list[RecalledThen] = []
-        for fact, why in facts:
-            if why != IN_EVERY_PROMPT:
-                held = None if world is None else world.fact(fact.fact_id)
-                then = RecalledThen(fact, why_rejected=why)
-                if held is not None:
-                    is_inferred = held.provenance.source == "inferred" and not fact.is_summary
-                    then = replace(then, validity=held.validity, is_inferred=is_inferred)
-                recalled.append(then)
-        said: list[RecalledThen] = []
-        for rank, item in enumerate(found.items):
-            why = next((one.why for one in told if one.recalled == item), _SAME_WORDS)
-            if isinstance(item, RecalledFact):
-                why = _SEARCHED
-            said.append(RecalledThen(item, why_rejected=_NOT_ASKED_FOR if rank >= most else why))
-        return AskedAbout(recalled, said[:limit], [*left_out, *found.left_out])
+def _is_fact(one: Recalled) -> bool:
+    return isinstance(one, RecalledFact)
 
 
 # Around somebody
@@ -241,12 +198,12 @@ async def _answer_around(desk: Desk, question: str, options: argparse.Namespace)
     """
     npc, entity = desk.resolver.npc(options.npc), desk.resolver.entity(options.around)
     found = await desk.store.around(desk.campaign, npc, question, around=entity.id, limit=options.limit)
-    if found:
-        paths = [_path(one, entity, desk.resolver) for one in found]
-        _listing(desk, [RecalledThen(one.recalled) for one in found], explain=options.explain, paths=paths)
-    else:
+    if not found:
         print(f"{desk.resolver.person(npc)} has heard nothing relevant about {entity.name} or related entities")
-    return 0
+    memories = (
+        RecalledThen(one.recalled, why_rejected=_SEARCHED, path=_path(one, entity, desk.resolver)) for one in found
+    )
+    return _shown(desk, ExplainedPrompt(NO_PROMPT, tuple(memories)), is_explained=options.explain)
 
 
 def _path(passage: Passage, around: Entity, resolver: NameResolver) -> str:
@@ -255,30 +212,3 @@ def _path(passage: Passage, around: Entity, resolver: NameResolver) -> str:
     if not passage.depth:
         return f"names {names}"
     return f"names {names}, {passage.depth} relation{'s' if passage.depth > 1 else ''} from {around.name}"
-
-
-# What is shown
-
-
-def _listing(desk: Desk, found: Sequence[RecalledThen], *, explain: bool, paths: Sequence[str] | None = None) -> None:
-    """Show one row per result, in the given order.
-
-    Args:
-        paths: How each was found by its relations, which only an NPC that searches does; None: as in every turn.
-    """
-    more = ("score", "cosine", "found by", "known because", "holds") if explain else ()
-    rows = []
-    for rank, one in enumerate(found):
-        recalled = one.recalled
-        when = "" if recalled.session_id is None else moment(recalled.at_ms)
-        line = recalled_line(recalled)
-        path = found_by(recalled) if paths is None else paths[rank]
-        selected = _SELECTED if paths is not None else f"no: {one.why_rejected}" if one.why_rejected else "yes"
-        row = [str(rank + 1), line if explain else cut(line, _SHOWN_OF_A_LINE), recalled.session_id or "", when]
-        if explain:
-            similarity = recalled.similarity if isinstance(recalled, RecalledUtterance) else None
-            cosine = "" if similarity is None else f"{similarity:.3f}"
-            holds = one.holds(desk.days.calendar)
-            row += [f"{recalled.score:.2f}", cosine, path, one.reason(desk.resolver), holds]
-        rows.append([*row, selected if explain else selected.partition(":")[0]])
-    show_rows(("rank", "what", "session", "when", *more, "in the prompt"), rows)

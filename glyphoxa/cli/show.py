@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -17,6 +17,7 @@ from glyphoxa.cli.scope import (
     CAMPAIGN,
     LAST,
     ONE_SESSION,
+    desk_in,
     embedder_or_words,
     file_or_stored,
     inspection_of,
@@ -35,7 +36,7 @@ from glyphoxa.dm import turns
 from glyphoxa.dm.entities import MAX_FACTS, NameResolver
 from glyphoxa.dm.sessions import short as short_utterance
 from glyphoxa.dm.timeline import beginning_of
-from glyphoxa.dm.wording import plain, printable
+from glyphoxa.dm.wording import IndentedLine, plain, printable
 from glyphoxa.domain.campaign import Campaign, Player
 from glyphoxa.domain.defaults import SUMMARY_TOKENS
 from glyphoxa.domain.errors import InvalidInput, NotFound, counted, did_you_mean
@@ -523,19 +524,19 @@ async def _context(options: argparse.Namespace) -> int:
                 # Its first text takes longer, and a table's is not its first.
                 await embedder.embed_questions(["Good morning."])
             store = await stack.enter_async_context(opened_store(settings, embedder=embedder))
-        about, composed = await _composed(settings, store, options)
+        about, composed, lines = await _composed(settings, store, options)
     if options.json:
         print(json.dumps({**about, **_json_of(composed)}, ensure_ascii=False, indent=2))
     else:
         print(f"{printable(composed.assembled.text)}\n")
-        show_lines(turns.prompt_shown(composed.assembled))
+        show_lines(lines)
     return 0
 
 
 async def _composed(
     settings: Settings, store: Store | None, options: argparse.Namespace
-) -> tuple[dict[str, str], ComposedPrompt]:
-    """Return who asks whom, and where, with the prompt."""
+) -> tuple[dict[str, str], ComposedPrompt, Iterator[IndentedLine]]:
+    """Return who asks whom, and where, with the prompt and its explanation."""
     from glyphoxa.app.engines import read_playable
     from glyphoxa.app.memory import SAID_BEFORE
     from glyphoxa.app.rehearsal import Rehearsal
@@ -558,7 +559,14 @@ async def _composed(
     scene = None if options.scene is None else campaign.scene(options.scene)
     rehearsal, player = Rehearsal(settings, store, campaign, session, said), _player(campaign, options.player)
     composed = await rehearsal.ask(npc, player, options.say, scene=scene)
-    return {"npc": npc.id, "player": player.name, "scene": rehearsal.state.scene.id}, composed
+    prompt = composed.assembled
+    if store is None:
+        lines = turns.prompt_told(turns.unstored(prompt), NameResolver.of(campaign, campaign.entities), None)
+    else:
+        desk = await desk_in(Scope(store, settings, campaign.id))
+        explained = await desk.turns.explain_prompt(prompt, npc.id)
+        lines = turns.prompt_told(explained, desk.resolver, desk.days.calendar)
+    return {"npc": npc.id, "player": player.name, "scene": rehearsal.state.scene.id}, composed, lines
 
 
 def _player(campaign: Campaign, wanted: str | None) -> Player:

@@ -1,4 +1,7 @@
-"""Why an NPC said what it said: the record of a turn, and the current state of what the NPC recalled."""
+"""Why an NPC said what it said, or would say: a prompt, the current state of what the NPC recalled for it, and a turn.
+
+`TurnDesk` explains; `prompt_told` and `told` word an explanation for the terminal and for the desk.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from glyphoxa.dm.ports import Review, Turns, Uttered
 from glyphoxa.dm.wording import IndentedLine, plain, signals_in_words
 from glyphoxa.domain.calendar import StoryCalendar
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
-from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, TurnId, UtteranceId
+from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, TurnId
 from glyphoxa.domain.judgement import Judged, Mode
 from glyphoxa.domain.knowledge import (
     EndedFact,
@@ -25,7 +28,7 @@ from glyphoxa.domain.knowledge import (
     Validity,
     learned_from,
 )
-from glyphoxa.domain.turn import AssembledPrompt, Fault, LookUp, Outcome, Stage, TurnRecord
+from glyphoxa.domain.turn import AssembledPrompt, Fault, LookUp, Outcome, PromptPart, Stage, TurnRecord
 from glyphoxa.language.facts import ended_in_words, moment, place, reason_in_words, validity_in_words
 from glyphoxa.language.facts import short as short_fact
 from glyphoxa.language.prompt_quotes import recalled_line
@@ -46,6 +49,7 @@ class RecalledThen:
         since: How it changed since the turn: "rolled back". Empty: not at all.
         why_rejected: Why it was left out of the prompt; empty if it was included.
         is_inferred: It is a fact that nobody stated in these words.
+        path: How it was reached by its relations; empty if that is not how it was found.
     """
 
     recalled: Recalled
@@ -54,29 +58,23 @@ class RecalledThen:
     since: str = ""
     why_rejected: str = ""
     is_inferred: bool = False
+    path: str = ""
 
     def reason(self, names: NameResolver) -> str:
         """Say why the NPC may know it, and whether it was inferred."""
         reason = reason_in_words(self.recalled, names)
         return f"{reason} (inferred, not said in these words)" if self.is_inferred else reason
 
-    def holds(self, calendar: StoryCalendar | None) -> str:
-        """Return when a fact holds, in words; empty for anything else."""
-        return "" if self.validity is None else validity_in_words(self.validity, calendar) or "always"
-
 
 @dataclass(frozen=True, slots=True)
-class ExplainedTurn:
-    """
+class ExplainedPrompt:
+    """A prompt with the present state of everything that the NPC recalled for it.
+
     Attributes:
-        heard: The logged utterance that the NPC answered; None if unknown.
-        spoken: The logged utterance of its answer, as heard; None if unknown.
         memories: Those in the prompt, in that order, then the others.
     """
 
-    turn: TurnRecord
-    heard: Uttered | None
-    spoken: Uttered | None
+    prompt: AssembledPrompt
     memories: tuple[RecalledThen, ...]
 
     @property
@@ -86,6 +84,25 @@ class ExplainedTurn:
     @property
     def rejected(self) -> tuple[RecalledThen, ...]:
         return tuple(memory for memory in self.memories if memory.why_rejected)
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainedTurn:
+    """
+    Attributes:
+        heard: The logged utterance that the NPC answered; None if unknown.
+        spoken: The logged utterance of its answer, as heard; None if unknown.
+    """
+
+    turn: TurnRecord
+    heard: Uttered | None
+    spoken: Uttered | None
+    prompt: ExplainedPrompt
+
+
+def unstored(prompt: AssembledPrompt) -> ExplainedPrompt:
+    """Explain a prompt of a campaign that is not stored: nothing in it has changed."""
+    return ExplainedPrompt(prompt, tuple(RecalledThen(one, why_rejected=why) for one, why in _recalled(prompt)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,11 +153,18 @@ class TurnDesk:
 
     async def explain(self, turn: TurnRecord) -> ExplainedTurn:
         """Return the turn with the present state of everything it used."""
-        recalled = [(one, "") for one in turn.prompt.recalled]
-        recalled += [(rejected.recalled, rejected.why) for rejected in turn.prompt.rejected]
-        everything = [one for one, _ in recalled]
-        uttered = await self.turns.uttered(self.campaign, _utterances(turn, everything))
-        facts = {one.fact_id for one in everything if isinstance(one, RecalledFact)}
+        prompt = await self.explain_prompt(turn.prompt, turn.npc_id)
+        own = [each for each in (turn.utterance_id, turn.reply_id) if each is not None]
+        said = await self.turns.uttered(self.campaign, own)
+        heard, spoken = (None if each is None else said.get(each) for each in (turn.utterance_id, turn.reply_id))
+        return ExplainedTurn(turn, heard, spoken, prompt)
+
+    async def explain_prompt(self, prompt: AssembledPrompt, npc: NpcId | None) -> ExplainedPrompt:
+        """Return a prompt of an NPC with the present state of everything that it recalled."""
+        recalled = _recalled(prompt)
+        learned = {id_ for one, _ in recalled if (id_ := learned_from(one)) is not None}
+        uttered = await self.turns.uttered(self.campaign, learned)
+        facts = {one.fact_id for one, _ in recalled if isinstance(one, RecalledFact)}
         held = {fact.id: fact for fact in await self.review.facts(self.campaign, facts)}
         ended = {each.fact.id: each for each in await self.review.once_held(self.campaign, facts - held.keys())}
         was = held | {fact: each.fact for fact, each in ended.items()}
@@ -150,19 +174,14 @@ class TurnDesk:
             utterance = learned_from(one)
             place = None if utterance is None else uttered.get(utterance)
             if isinstance(one, RecalledFact) and not one.is_written:
-                validity, since = self._since_of_fact(turn.npc_id, held.get(one.fact_id), ended.get(one.fact_id))
+                validity, since = self._since_of_fact(npc, held.get(one.fact_id), ended.get(one.fact_id))
             elif utterance is not None and place is None:
                 validity, since = None, "not in the log any more"
             else:
                 validity, since = None, _of_talk(one, place)
             is_inferred = isinstance(one, RecalledFact) and one.fact_id in inferred and not one.is_summary
             memories.append(RecalledThen(one, place, validity, since, why, is_inferred))
-        return ExplainedTurn(
-            turn,
-            uttered.get(turn.utterance_id) if turn.utterance_id is not None else None,
-            uttered.get(turn.reply_id) if turn.reply_id is not None else None,
-            tuple(memories),
-        )
+        return ExplainedPrompt(prompt, tuple(memories))
 
     def _since_of_fact(
         self, npc: NpcId | None, fact: Fact | None, end: EndedFact | None
@@ -206,9 +225,9 @@ def short(turn: TurnId) -> str:
     return turn[-_LETTERS:].lstrip("-")
 
 
-def _utterances(turn: TurnRecord, recalled: Sequence[Recalled]) -> set[UtteranceId]:
-    ids: Iterable[UtteranceId | None] = (turn.utterance_id, turn.reply_id, *map(learned_from, recalled))
-    return {each for each in ids if each is not None}
+def _recalled(prompt: AssembledPrompt) -> list[tuple[Recalled, str]]:
+    """Return everything that was recalled, each with why it was left out of the prompt."""
+    return [*((one, "") for one in prompt.recalled), *((each.recalled, each.why) for each in prompt.rejected)]
 
 
 def _of_talk(one: Recalled, place: Uttered | None) -> str:
@@ -220,30 +239,79 @@ def _of_talk(one: Recalled, place: Uttered | None) -> str:
     return "" if words.endswith(place.said.text) else f"its words are now: {place.said.text}"
 
 
-# The parts of a prompt, as `glyphoxa show context` and `glyphoxa show turns` show them.
+# A prompt: its parts, what the NPC recalled for it and why, and what is missing.
 
 
-def parts_shown(prompt: AssembledPrompt, *, depth: int = 0) -> Iterator[IndentedLine]:
-    """Yield each part of a prompt with its tokens, source and duration."""
-    if not prompt.parts:
+def prompt_told(
+    explained: ExplainedPrompt, resolver: NameResolver, calendar: StoryCalendar | None, *, depth: int = 0
+) -> Iterator[IndentedLine]:
+    """Yield what is in a prompt and why, and what was left out and why.
+
+    Args:
+        calendar: The story's calendar; None if it does not count days.
+    """
+    prompt, selected, rejected = explained.prompt, explained.selected, explained.rejected
+    parts = (f"{part.name}: {part.tokens or 'nothing'}, {part.source}{_took(part)}" for part in prompt.parts)
+    yield from _titled(f"its prompt: about {prompt.tokens} tokens", parts, depth=depth)
+    if explained.memories:
+        rest = f", of {len(explained.memories)} that it recalled" if rejected else ""
+        yield IndentedLine(f"in its prompt: {len(selected) or 'nothing'}{rest}", depth)
+    elif prompt.text:
+        yield IndentedLine("recalled nothing", depth)
+    for memory in selected:
+        yield from _memory(memory, resolver, calendar, depth + 1)
+    talk = (memory.recalled for memory in explained.memories)
+    signals = [signal for one in talk if isinstance(one, RecalledUtterance) for signal in one.signals]
+    if signals and not any(signal.startswith(Signal.MEANING) for signal in signals):
+        yield IndentedLine("found by words only: the search by meaning did not contribute", depth + 1)
+    if rejected:
+        yield IndentedLine("left out:", depth)
+    for memory in rejected:
+        yield from _memory(memory, resolver, calendar, depth + 1)
+    yield from _titled("late or failed:", prompt.omitted, depth=depth)
+
+
+def _took(part: PromptPart) -> str:
+    return "" if part.took_us is None else f", {part.took_us / 1_000:.1f} ms"
+
+
+def _memory(
+    memory: RecalledThen, resolver: NameResolver, calendar: StoryCalendar | None, depth: int
+) -> Iterator[IndentedLine]:
+    yield IndentedLine(recalled_line(memory.recalled), depth)
+    yield from (IndentedLine(line, depth + 1) for line in _evidence(memory, resolver, calendar))
+
+
+def _evidence(memory: RecalledThen, resolver: NameResolver, calendar: StoryCalendar | None) -> Iterator[str]:
+    recalled = memory.recalled
+    if memory.why_rejected:
+        yield f"left out: {memory.why_rejected}"
+    reason = memory.reason(resolver) or "nobody noted why"
+    yield f"known because: {', '.join((reason, *_source(memory, resolver)))}"
+    if isinstance(recalled, RecalledUtterance) and (recalled.signals or memory.path):
+        cosine = "" if recalled.similarity is None else f", cosine {recalled.similarity:.3f}"
+        by = memory.path or signals_in_words(recalled.signals)
+        yield f"found by: {by} (score {recalled.score:.2f}{cosine})"
+    elif isinstance(recalled, RecalledFact):
+        fact = "" if recalled.is_written else f" (fact {short_fact(recalled.fact_id)})"
+        yield f"found by: {recalled.path or 'a name in what was said'}{fact}"
+    if memory.validity is not None:
+        yield f"holds: {validity_in_words(memory.validity, calendar) or 'always'}"
+    if memory.since:
+        yield f"since then: {memory.since}"
+
+
+def _source(memory: RecalledThen, resolver: NameResolver) -> Iterator[str]:
+    """Yield where and when something was said or learned. Facts of a campaign file have only their loading time."""
+    recalled, said = memory.recalled, memory.place.said if memory.place is not None else None
+    if recalled.session_id is None:
         return
-    yield IndentedLine(f"its prompt: about {prompt.tokens} tokens", depth)
-    for part in prompt.parts:
-        took = "" if part.took_us is None else f", {part.took_us / 1_000:.1f} ms"
-        yield IndentedLine(f"{part.name}: {part.tokens or 'nothing'}, {part.source}{took}", depth + 1)
-
-
-def prompt_shown(prompt: AssembledPrompt) -> Iterator[IndentedLine]:
-    """Yield the parts of a prompt, what the NPC recalls and why, and what was left out and why."""
-    yield from parts_shown(prompt)
-    recalled = (f"{recalled_line(one)} ({one.reason or 'nobody noted why'})" for one in prompt.recalled)
-    yield from _titled("what it recalls, and why:", recalled, depth=0)
-    rejected = (f"{recalled_line(each.recalled)} ({each.why})" for each in prompt.rejected)
-    yield from _titled("left out:", rejected, depth=0)
-    yield from _titled(_LATE, prompt.omitted, depth=0)
-
-
-_LATE: Final = "late or failed:"
+    if recalled.session_id not in recalled.reason:
+        yield resolver.session(recalled.session_id)
+    if said is not None:
+        yield f"ordinal {said.ordinal}"
+    if at := moment(recalled.at_ms if said is None else said.at_ms):
+        yield at
 
 
 def _titled(title: str, lines: Iterable[str], *, depth: int) -> Iterator[IndentedLine]:
@@ -301,9 +369,7 @@ def told(explained: ExplainedTurn, resolver: NameResolver, calendar: StoryCalend
     yield from chain(
         _heard(explained, resolver),
         _came_of_it(explained, resolver),
-        parts_shown(turn.prompt, depth=1),
-        _in_mind(explained, resolver, calendar),
-        _left_out(explained, resolver, calendar),
+        prompt_told(explained.prompt, resolver, calendar, depth=1),
         _looked_up(turn.looked_up),
         _titled("rejected before it was said:", unsaid, depth=1),
         _timeline(turn),
@@ -384,74 +450,6 @@ def _came_of_it(explained: ExplainedTurn, resolver: NameResolver) -> Iterator[In
     yield from _since(explained.spoken, turn.reply_heard)
 
 
-def _in_mind(
-    explained: ExplainedTurn, resolver: NameResolver, calendar: StoryCalendar | None
-) -> Iterator[IndentedLine]:
-    turn, told = explained.turn, explained.selected
-    if turn.npc_id is None or not turn.prompt.text:
-        return
-    n_recalled = len(explained.memories)
-    if not n_recalled:
-        yield IndentedLine("recalled nothing", 1)
-        return
-    rest = f", of {n_recalled} that it recalled" if n_recalled > len(told) else ""
-    yield IndentedLine(f"in its prompt: {len(told) or 'nothing'}{rest}", 1)
-    for memory in told:
-        yield from _memory(memory, resolver, calendar)
-    signals = [signal for one in _turn_told_of_talk(explained) for signal in one.signals]
-    if signals and not any(signal.startswith(Signal.MEANING) for signal in signals):
-        yield IndentedLine("found by words only: the search by meaning did not contribute", 2)
-
-
-def _left_out(
-    explained: ExplainedTurn, resolver: NameResolver, calendar: StoryCalendar | None
-) -> Iterator[IndentedLine]:
-    if explained.rejected:
-        yield IndentedLine("left out:", 1)
-    for memory in explained.rejected:
-        yield from _memory(memory, resolver, calendar)
-    yield from _titled(_LATE, explained.turn.prompt.omitted, depth=1)
-
-
-def _memory(memory: RecalledThen, resolver: NameResolver, calendar: StoryCalendar | None) -> Iterator[IndentedLine]:
-    recalled = memory.recalled
-    yield IndentedLine(recalled_line(recalled), 2)
-    if memory.why_rejected:
-        yield IndentedLine(f"left out: {memory.why_rejected}", 3)
-    reason = memory.reason(resolver) or "nobody noted why"
-    yield IndentedLine(f"known because: {', '.join((reason, *_source(memory, resolver)))}", 3)
-    if isinstance(recalled, RecalledUtterance) and recalled.signals:
-        yield IndentedLine(f"found by: {found_by(recalled)} (score {recalled.score:.2f})", 3)
-    elif isinstance(recalled, RecalledFact):
-        path = found_by(recalled) or "a name in what was said"
-        fact = "" if recalled.is_written else f" (fact {short_fact(recalled.fact_id)})"
-        yield IndentedLine(f"found by: {path}{fact}", 3)
-    if holds := memory.holds(calendar):
-        yield IndentedLine(f"holds: {holds}", 3)
-    if memory.since:
-        yield IndentedLine(f"since then: {memory.since}", 3)
-
-
-def found_by(recalled: Recalled) -> str:
-    """Say by what something was found: "named 'the smith', asks for OWNS"; "meaning 1.94, words 1.57"."""
-    if isinstance(recalled, RecalledUtterance):
-        return signals_in_words(recalled.signals)
-    return recalled.path if isinstance(recalled, RecalledFact) else ""
-
-
-def _source(memory: RecalledThen, resolver: NameResolver) -> Iterator[str]:
-    """Yield where and when something was said or learned. Facts of a campaign file have only their loading time."""
-    recalled, said = memory.recalled, memory.place.said if memory.place is not None else None
-    if recalled.session_id is None:
-        return
-    if recalled.session_id not in recalled.reason:
-        yield resolver.session(recalled.session_id)
-    if said is not None:
-        yield f"ordinal {said.ordinal}"
-    if at := moment(recalled.at_ms if said is None else said.at_ms):
-        yield at
-
-
 def _looked_up(look_ups: Sequence[LookUp]) -> Iterator[IndentedLine]:
     if look_ups:
         yield IndentedLine("looked up by its model:", 1)
@@ -485,11 +483,6 @@ def _timeline(turn: TurnRecord) -> Iterator[IndentedLine]:
         yield IndentedLine(f"waited {turn.waited_ms} ms for others to finish", 1)
     if turn.silenced_after_ms is not None:
         yield IndentedLine(f"silenced by a voice within {turn.silenced_after_ms} ms", 1)
-
-
-def _turn_told_of_talk(explained: ExplainedTurn) -> list[RecalledUtterance]:
-    recalled = (memory.recalled for memory in explained.memories)
-    return [one for one in recalled if isinstance(one, RecalledUtterance)]
 
 
 def _where(uttered: Uttered | None, resolver: NameResolver) -> str:

@@ -107,10 +107,8 @@ async def test_each_prompt_part_shows_its_source_and_duration(
     for part in ("persona: ", "identity: ", "question: ", "recall: "):
         assert f"\n  {part}" in out
     assert ", recalled now, " in out
-    assert (
-        "Tamsin said (last session): Grimjaw, my brother Joren was lost in the fen. (witnessed in session evening)"
-        in out
-    )
+    said = "  Tamsin said (last session): Grimjaw, my brother Joren was lost in the fen."
+    assert f"{said}\n    known because: witnessed in session 1, ordinal 1, " in out
 
 
 async def test_what_cannot_be_shown_is_one_clear_line(settings_file: Path, capsys: Capture) -> None:

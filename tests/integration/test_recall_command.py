@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.command_line import CommandLine, a_settings_file, rows
+from tests.support.command_line import CommandLine, a_settings_file
 
 Capture = pytest.CaptureFixture[str]
 DEBT = "Tamsin said: I heard she owes forty silver."
@@ -23,28 +23,23 @@ async def recalled(cli: CommandLine, question: str, npc: str, *options: str) -> 
     return await cli.told("recall", question, "--npc", npc, "--lexical", *options)
 
 
-async def test_what_was_said_is_told_with_when_and_whether_it_comes_into_a_prompt(cli: CommandLine) -> None:
-    shown = await recalled(cli, "What does she owe in silver?", "Grimjaw")
-    assert rows(shown)[0] == ["1", DEBT, "s1", "2096-10-02 07:08", "yes"]
+async def test_what_is_recalled_is_listed_with_evidence_only_if_that_is_to_be_explained(cli: CommandLine) -> None:
+    plain = await recalled(cli, "What does she owe in silver?", "Grimjaw")
+    assert re.match(rf"in its prompt: \d, of \d that it recalled\n(  .*\n)*  {re.escape(DEBT)}\n", plain), plain
+    explained = await recalled(cli, "What does she owe in silver?", "Grimjaw", "--explain")
+    shown = [line for line in explained.splitlines() if not line.startswith("    ")]
+    assert shown[: len(plain.splitlines())] == plain.splitlines(), explained
+    known = r"    known because: witnessed in session 1, ordinal \d+, 2096-10-02 07:08\n"
+    assert re.search(rf"  {re.escape(DEBT)}\n{known}    found by: .*words \d.* \(score 1\.00\)\n", explained)
+    assert re.search(r"isn't he\?\n    left out: it is a question\n", explained)
 
 
 async def test_what_is_asked_for_by_name_comes_first_and_alone(cli: CommandLine) -> None:
-    shown = await recalled(cli, "Where is Elowen?", "the smith", "--explain")
-    place = rows(shown)[0]
-    assert place[1] == "Elowen is at The Anvil."
-    assert "named 'Elowen', asks for 'located at'" in place
-    assert "witnessed in session 2" in place
-    assert "fears" not in shown.split("Tamsin said")[0]
-
-
-async def test_of_each_it_is_said_why_it_is_found_and_why_this_npc_may_know_it(cli: CommandLine) -> None:
-    shown = await recalled(cli, "What does she owe in silver?", "Grimjaw", "--explain")
-    headings = re.split(r" {2,}", shown.splitlines()[0])
-    assert headings == [
-        *("rank", "what", "session", "when", "score", "cosine", "found by", "known because", "holds", "in the prompt")
-    ]
-    assert re.search(r"owes forty silver\. .*1\.00 .*words \d.*witnessed in session 1 .*yes$", shown, re.MULTILINE)
-    assert re.search(r"isn't he\? .*no: it is a question$", shown, re.MULTILINE)
+    lines = (await recalled(cli, "Where is Elowen?", "the smith", "--explain")).splitlines()
+    assert lines[1].strip() == "Elowen is at The Anvil."
+    assert lines[2].startswith("    known because: witnessed in session 2")
+    assert lines[3].startswith("    found by: named 'Elowen', asks for 'located at'")
+    assert not [line for line in lines if "fears" in line and "Tamsin said" not in line]
 
 
 async def test_an_npc_that_was_not_there_is_reminded_of_nothing(cli: CommandLine) -> None:
@@ -53,7 +48,7 @@ async def test_an_npc_that_was_not_there_is_reminded_of_nothing(cli: CommandLine
 
 async def test_what_is_asked_stands_beside_the_question(cli: CommandLine) -> None:
     shown = await recalled(cli, "Who owns Vaelith?", "Grimjaw", "--explain")
-    assert re.search(r"asks for 'owns' .* yes$", shown, re.MULTILINE)
+    assert "asks for 'owns'" in shown.partition("left out:")[0]
     assert "Grimjaw owns Vaelith." in await recalled(cli, "Who owns Vaelith?", "Elowen")
 
 
@@ -69,7 +64,7 @@ async def test_without_the_models_weights_words_alone_decide_and_that_is_said(cl
         file.write(f"models: {{dir: {tmp_path / 'no weights'}}}\n")
     code, shown, warned = await cli.run("recall", "Who owes silver?", "--npc", "Grimjaw", "--explain")
     assert (code, DEBT in shown) == (0, True)
-    assert "left out: meaning: no embeddings model is set" in shown
+    assert "late or failed:\n  meaning: no embeddings model is set" in shown
     assert [line for line in warned.splitlines() if line.startswith("glyphoxa: searching by words only: ")]
 
 

@@ -283,8 +283,8 @@ async def _turn(
     return [
         {
             **_turn_in_short(desk, found),
-            "in its prompt": [_recalled(desk, one) for one in explained.selected],
-            "recalled and left out": [_recalled(desk, one) for one in explained.rejected],
+            "in its prompt": [_recalled(desk, one) for one in explained.prompt.selected],
+            "recalled and left out": [_recalled(desk, one) for one in explained.prompt.rejected],
             "parts left out": list(found.prompt.omitted),
             "looked up": [
                 {"tool": one.tool, "arguments": dict(one.arguments), "found": dict(one.found), "ms": one.took_ms}

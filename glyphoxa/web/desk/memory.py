@@ -11,7 +11,7 @@ from fastapi import Request
 
 from glyphoxa.app.desk import Desk
 from glyphoxa.chronicle.timeline import EventNode
-from glyphoxa.dm.turns import prompt_shown
+from glyphoxa.dm.turns import prompt_told
 from glyphoxa.domain.errors import NotFound
 from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.domain.knowledge import DM
@@ -56,7 +56,8 @@ async def _last_prompt(desk: Desk, npc: NpcId) -> Shown | None:
     for turn in await desk.turns.latest(npc=npc, limit=5):
         record = await desk.turns.find(turn.id, npc=npc)
         if record.prompt.parts:
-            return {"turn": record, "lines": [(line.text, line.depth + 1) for line in prompt_shown(record.prompt)]}
+            explained = await desk.turns.explain_prompt(record.prompt, npc)
+            return {"turn": record, "lines": prompt_told(explained, desk.resolver, desk.days.calendar)}
     return None
 
 

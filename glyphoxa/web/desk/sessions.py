@@ -310,8 +310,12 @@ async def ask_page(frame: DeskFrame, request: Request) -> Shown:
     player = players[PlayerId(_one_of([*players], asked.get("player", ""), "player"))]
     if len(line) > LONGEST:
         raise InvalidInput(f"the question may have at most {LONGEST} characters; this one has {len(line)}")
-    composed = await rehearse(source, frame.table, npc, player, line) if line else None
-    prompt = NO_PROMPT if composed is None else composed.assembled
+    prompt, told = NO_PROMPT, []
+    if line:
+        prompt = (await rehearse(source, frame.table, npc, player, line)).assembled
+        desk = await frame.desk()
+        explained = await desk.turns.explain_prompt(prompt, npc)
+        told = [*turn_told.prompt_told(explained, desk.resolver, desk.days.calendar)]
     return {
         "npcs": [{"id": each, "name": name} for each, name in npcs.items()],
         "players": [{"id": each.id, "name": each.name} for each in players.values()],
@@ -320,7 +324,7 @@ async def ask_page(frame: DeskFrame, request: Request) -> Shown:
         "player": player.id,
         "say": line,
         "longest": LONGEST,
-        "told": turn_told.prompt_shown(prompt),
+        "told": told,
         "prompt": prompt.text,
     }
 

@@ -6,10 +6,8 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from types import SimpleNamespace
 from typing import Any
 
-import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -23,12 +21,13 @@ from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId
 from glyphoxa.domain.knowledge import PUBLIC, Claim, Fact, RecalledSummary, RecalledTalk, Signal
 from glyphoxa.judgement.safety import topics_of
+from glyphoxa.cli.recall import would_recall
+from glyphoxa.domain.turn import AssembledPrompt
 from glyphoxa.language.prompt_quotes import recalled_line
 from glyphoxa.prompt.gather import HotContexts
 from glyphoxa.prompt.known_world import KnownWorld
 from glyphoxa.prompt.prefetch import Prefetch
 from glyphoxa.prompt.prompt import HotContext
-from glyphoxa.prompt.select import IN_EVERY_PROMPT
 from glyphoxa.recall.recall import RecallResult
 from glyphoxa.transcript.ports import TalkQuery
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, a_campaign
@@ -77,24 +76,13 @@ async def at_a_table(npc: NpcId, question: str, found: Found, graph: GraphTwin, 
         await mind.prefetch.close()
 
 
-async def at_a_desk(npc: NpcId, question: str, found: Found, graph: GraphTwin, context: ContextSettings) -> AskedAbout:
+async def at_a_desk(npc: NpcId, question: str, found: Found, graph: GraphTwin, budgets: Budgets) -> AssembledPrompt:
     campaign = a_campaign()
-    desk: Any = SimpleNamespace(
-        campaign=CAMPAIGN,
-        settings=Settings(context=context),
-        resolver=NameResolver.of(campaign, [entity for entity, _ in graph.scoped]),
-        language=campaign.language,
-        store=SimpleNamespace(graph=graph, past_talk=found),
-        days=SimpleNamespace(calendar=None),
-        safety=topics_of(campaign),
-    )
-    search = partial(found.search, CAMPAIGN, npc, by_words=False, patient=True)
-    budgets = desk.settings.budgets
-    contexts = HotContexts(
-        Prefetch(KnownWorld(campaign, WorldTwin(graph)), talk=None, present=dict), budgets=budgets, repairs=False
-    )
+    world = KnownWorld(campaign, WorldTwin(graph))
+    contexts = HotContexts(Prefetch(world, talk=None, present=dict), budgets=budgets, repairs=False)
     await contexts.enter(campaign.scenes[0])
-    return await ExplainedQuestion(desk, npc, question, contexts, search).ask(limit=100, by_words=False)
+    await world.understand(npc, question, deadline_ms=DEADLINE_MS)
+    return await would_recall(contexts, npc, question, partial(found.search, CAMPAIGN, npc), limit=100)
 
 
 LINES = st.sampled_from(
@@ -144,31 +132,14 @@ def test_a_desk_and_a_table_choose_the_same_and_reject_the_rest_for_the_same_rea
 ) -> None:
     tokens, most = budget
     budgets = Budgets(facts_tokens=tokens, max_facts=most, recall_deadline_ms=DEADLINE_MS)
-    context = ContextSettings(facts_tokens=tokens, max_facts=most)
     found, graph = Found(talk), a_graph(rumours)
     hot = asyncio.run(at_a_table(npc, question, found, graph, budgets))
-    shown = asyncio.run(at_a_desk(npc, question, found, graph, context))
-    assert hot.omitted == ()
-    everything = [*shown.facts, *shown.said]
-    chosen = {recalled_line(one.recalled) for one in everything if not one.why_rejected}
+    shown = asyncio.run(at_a_desk(npc, question, found, graph, budgets))
+    assert hot.omitted == shown.omitted == ()
+    chosen = {*map(recalled_line, shown.recalled)}
     # What a prompt says where nothing is known was not recalled.
     assert chosen == {*hot.facts, *hot.remembered} - {*hot.not_known}
-    in_every_prompt = {f"{one.recalled.text!r}: {one.why}" for one in hot.rejected if one.why == IN_EVERY_PROMPT}
-    assert in_every_prompt == {part for part in shown.left_out if part.endswith(IN_EVERY_PROMPT) and part[0] in "'\""}
-    rejected = [(recalled_line(one.recalled), one.why) for one in hot.rejected if one.why != IN_EVERY_PROMPT]
-    others = [(recalled_line(one.recalled), one.why_rejected) for one in everything if one.why_rejected]
-    assert sorted(other for other in others if other[0] not in chosen) == sorted(rejected)
-
-
-@pytest.mark.parametrize("columns", [None, "2000"])
-def test_long_utterance_is_cut_in_the_list(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], columns: str | None
-) -> None:
-    monkeypatch.delenv("COLUMNS", raising=False)
-    if columns is not None:
-        monkeypatch.setenv("COLUMNS", columns)
-    desk: Any = SimpleNamespace(resolver=NameResolver.of(a_campaign(), ()))
-    _listing(desk, [RecalledThen(heard("the tide came in " * 110)), RecalledThen(heard("Aye."))], explain=False)
-    lines = capsys.readouterr().out.splitlines()
-    assert max(map(len, lines)) <= (100 if columns is None else 280) and len(lines) < 10
-    assert "…" in "".join(lines)
+    rejected, others = (
+        sorted((recalled_line(each.recalled), each.why) for each in prompt.rejected) for prompt in (hot, shown)
+    )
+    assert [other for other in others if other[0] not in chosen] == rejected

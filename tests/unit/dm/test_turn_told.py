@@ -164,7 +164,7 @@ async def test_a_turn_tells_what_was_heard_what_was_in_mind_and_what_came_of_it(
         "  in its prompt: 1",
         "    Tamsin said: My brother was lost in the fen.",
         "      known because: witnessed in session s1, ordinal 7, 1970-01-01 00:01",
-        "      found by: meaning 1.94, words 1.57 (score 1.00)",
+        "      found by: meaning 1.94, words 1.57 (score 1.00, cosine 0.500)",
         "  ms after the end of speech: context ready 30, first audio 812",
         "  the whole prompt: glyphoxa show turns 4e5f-t0007 --prompt",
     ]
