@@ -14,15 +14,16 @@ from fastapi import FastAPI, Request, WebSocket, WebSocketDisconnect
 from fastapi.responses import FileResponse, JSONResponse, Response
 from loguru import logger
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from starlette.requests import HTTPConnection
 from starlette.staticfiles import StaticFiles
 
 from glyphoxa.actors.deadline import end_tasks
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable, counted
 from glyphoxa.domain.ids import NpcId, PlayerId
 from glyphoxa.npc.table import ConnectPeer, Offer, OfferedServer, Table
+from glyphoxa.domain.ids import PlayerId
+from glyphoxa.npc.table import Table
 from glyphoxa.web.access.consent import sends_sound, sitter
-from glyphoxa.web.access.links import BadInvitation, Entrance
+from glyphoxa.web.access.links import BadInvitation, Entrance, Visitor
 from glyphoxa.web.access.records import AuditKind
 from glyphoxa.web.access.roles import Action, Forbidden, Grant, Grants, NotInvited, Role
 from glyphoxa.web.events import Json, memory_json, scene_json, whole_scene_json
@@ -30,7 +31,7 @@ from glyphoxa.web.hub import CloseReason, Hub, PageOutbox, PageReader
 from glyphoxa.web.ice import with_credentials
 from glyphoxa.web.own_lines import OwnLinesOfTable, RememberBody, SeatBody
 from glyphoxa.web.page_socket import MAX_TEXT_LENGTH, PageSocket, Rationed, SeatLimits
-from glyphoxa.web.requests import Guard, address_of, content_of, error_answer, on_error, problem_of
+from glyphoxa.web.requests import Guard, PageProblem, content_of, on_error, problem_of
 from glyphoxa.web.seats import DEADLINES, Deadlines, SeatClaim, Seats, TakenSeat
 
 STATIC = Path(__file__).parent / "static"
@@ -132,7 +133,6 @@ class _Web:
 
     def __post_init__(self) -> None:
         self._consents = self._entrance.consents
-        self._record = self._entrance.record
         self._limits = {player.id: SeatLimits() for player in self._table.campaign.players}
         self._spectators = SeatLimits()
         self._hub = Hub(self._table)
@@ -152,15 +152,15 @@ class _Web:
 
     async def ready(self) -> JSONResponse:
         if not self._is_watching:
-            return error_answer("not_ready", "the table is not open", status=503)
+            return PageProblem("not_ready", "the table is not open", 503).answer()
         if self._seats.blocked:
-            return error_answer("not_ready", "a seat cannot be taken or left", status=503)
+            return PageProblem("not_ready", "a seat cannot be taken or left", 503).answer()
         return JSONResponse({"ready": True})
 
     async def health(self, request: Request) -> Json:
         """Report that the process lives. Missing memory does not count, so that nobody restarts it for that."""
         told = await self.whole_health()
-        may_read = self._entrance.grants(request.cookies).may(Action.DIRECT)
+        may_read = self._entrance.visitor(request).grants.may(Action.DIRECT)
         return told if may_read else {"ok": told["ok"]}
 
     async def whole_health(self) -> Json:
@@ -170,17 +170,16 @@ class _Web:
 
     async def join(self, request: Request) -> JSONResponse:
         """Exchange a link for a cookie that no script can read."""
-        body = JoinBody.model_validate_json(await content_of(request))
-        address = address_of(request)
+        body, visitor = JoinBody.model_validate_json(await content_of(request)), self._entrance.visitor(request)
         try:
             if self._entrance.links is None:
                 raise BadInvitation
             # The game master's code is marked as used on disk, which may be slow.
             grant, cookie = await asyncio.to_thread(self._entrance.links.redeem, body.token)
         except BadInvitation:
-            self._record(AuditKind.REFUSED, what="an invalid link", address=address)
+            visitor.record(AuditKind.REFUSED, what="an invalid link")
             raise
-        self._record(AuditKind.JOINED, who=grant.key, address=address)
+        visitor.record(AuditKind.JOINED, grant.key)
         response = JSONResponse({"role": grant.role, "player": grant.player})
         response.set_cookie(
             cookie.name,
@@ -194,27 +193,26 @@ class _Web:
         return response
 
     async def describe(self, request: Request) -> Json:
-        return self._described(self._granted(request, Action.WATCH))
+        return self._described(self._entrance.visitor(request).admit(Action.WATCH))
 
-    async def portrait(self, request: Request) -> Response:
+    async def portrait(self, request: Request, npc: str) -> Response:
         """Return an NPC's picture. Players see only those of the current scene. An NPC elsewhere, one without a picture
         and an unknown one get the same answer.
         """
-        grants = self._granted(request, Action.WATCH)
-        wanted = NpcId(request.path_params["npc"])
-        there = next((npc for npc in self._table.campaign.npcs if npc.id == wanted), None)
-        may_see = wanted in self._table.scene.npcs or grants.may(Action.DIRECT)
+        grants = self._entrance.visitor(request).admit(Action.WATCH)
+        there = next((each for each in self._table.campaign.npcs if each.id == npc), None)
+        may_see = npc in self._table.scene.npcs or grants.may(Action.DIRECT)
         if there is None or there.portrait is None or not may_see:
-            return error_answer("not_found", "there is no such picture", status=404)
+            return PageProblem("not_found", "there is no such picture", 404).answer()
         return Response(there.portrait.content, media_type=there.portrait.content_type)
 
     async def offer(self, request: Request) -> JSONResponse:
-        body, player, grants = await self._posted(request, OfferBody)
+        body, player, visitor, grants = await self._posted(request, OfferBody)
         self._limits_of(player).need_request()
         if not self._may_be_heard(grants, player, body.sdp):
             return await self._refuse_sound(player)
         place, sdp = await self._seats.connect_peer(
-            player, Offer(body.sdp, address_of(request), self._ice_for(TABLE)), ticket=body.ticket or ""
+            player, Offer(body.sdp, visitor.address, self._ice_for(TABLE)), ticket=body.ticket or ""
         )
         if not self._may_be_heard(grants, player, body.sdp):  # withdrawn meanwhile
             return await self._refuse_sound(player)
@@ -222,13 +220,13 @@ class _Web:
 
     async def consent(self, request: Request) -> JSONResponse:
         """Store that a player agrees to be heard, or withdraws that."""
-        body, player, grants = await self._posted(request, ConsentBody)
+        body, player, visitor, grants = await self._posted(request, ConsentBody)
         limits = self._limits_of(player)  # an unknown player is refused here
         if self._consents is None:
             raise InvalidInput("this table does not ask for consent")
         if body.agrees:
             if self._consents.text_of(body.text) is None:
-                return error_answer("changed", "the text has changed; reload the page to read it", status=409)
+                return PageProblem("changed", "the text has changed; reload the page to read it", 409).answer()
             limits.need_request()
         text = self._consents.text_of(body.text) or self._consents.text
         if (self._consents.given_at_ms(grants, player) is not None) is not body.agrees:
@@ -240,25 +238,25 @@ class _Web:
             await asyncio.to_thread(self._consents.decide, grants, player, agrees=body.agrees, text=shown)
             kind = AuditKind.AGREED if body.agrees else AuditKind.WITHDREW
             what = f"to be heard at the seat of {player} (text {shown.digest[:12]})"
-            self._record(kind, who=sitter(grants, player), what=what, address=address_of(request))
+            visitor.record(kind, sitter(grants, player), what)
         return JSONResponse({"consent": self._consent_json(grants, player, language=text.language)})
 
-    async def remembered(self, request: Request) -> Json:
+    async def remembered(self, request: Request, player: str = "", before: str | None = None) -> Json:
         """List what the player of a seat said, and whether it is remembered."""
-        player = PlayerId(request.query_params.get("player", ""))
-        self._granted(request, Action.PLAY, player)
-        return await self._memory_of(player).lines(player, before=request.query_params.get("before"))
+        seat = PlayerId(player)
+        self._entrance.visitor(request).admit(Action.PLAY, seat)
+        return await self._memory_of(seat).lines(seat, before=before)
 
     async def remember(self, request: Request) -> JSONResponse:
         """Withhold a player's lines from memory, or allow them again. Only the player may allow it, not the DM."""
-        body, player, grants = await self._posted(request, RememberBody)
+        body, player, visitor, grants = await self._posted(request, RememberBody)
         is_invited = self._entrance.links is not None
         if body.remember and is_invited and Grant(Role.PLAYER, player) not in grants.held:
             raise Forbidden(Action.PLAY)
         n_changed = await self._memory_of(player).decide(player, body)
         kind = AuditKind.AGREED if body.remember else AuditKind.WITHDREW
         what = f"to be remembered at the seat of {player}: {counted(n_changed, 'line')}"
-        self._record(kind, who=_who(grants), what=what, address=address_of(request))
+        visitor.record(kind, grants.who, what)
         return JSONResponse({"changed": n_changed})
 
     def _memory_of(self, player: PlayerId) -> OwnLinesOfTable:
@@ -267,21 +265,22 @@ class _Web:
             raise InvalidInput("this table has no long-term memory")
         return self._remembered
 
-    async def _posted(self, request: Request, kind: type[B]) -> tuple[B, PlayerId, Grants]:
-        """Return what the page of a seat posted, whose seat that is, and what the sender may do.
+    async def _posted(self, request: Request, kind: type[B]) -> tuple[B, PlayerId, Visitor, Grants]:
+        """Return what the page of a seat posted, whose seat that is, who sent it and what they may do.
 
         The body is read for those who may play, so that a stranger uses no memory.
         """
-        self._granted(request, Action.PLAY)
+        visitor = self._entrance.visitor(request)
+        visitor.admit(Action.PLAY)
         body = kind.model_validate_json(await content_of(request))
         player = PlayerId(body.player)
-        return body, player, self._granted(request, Action.PLAY, player)
+        return body, player, visitor, visitor.admit(Action.PLAY, player)
 
     async def socket(self, socket: WebSocket) -> None:
-        watches = "watch" in socket.query_params
-        player = None if watches else PlayerId(socket.query_params.get("player", ""))
+        asked, visitor = socket.query_params, self._entrance.visitor(socket)
+        player = None if "watch" in asked else PlayerId(asked.get("player", ""))
         try:
-            grants = self._granted(socket, Action.WATCH if watches else Action.PLAY, player)
+            grants = visitor.admit(Action.WATCH if player is None else Action.PLAY, player)
         except (NotInvited, Forbidden) as error:
             # Before the websocket opens: our page asks `/api/table` for the reason.
             await socket.send_denial_response(await on_error(socket, error))
@@ -289,7 +288,7 @@ class _Web:
         await socket.accept()
         outbox = PageOutbox()
         if player is None:
-            await self._watch(socket, grants, outbox)
+            await self._watch(socket, visitor, grants, outbox)
             return
         try:
             self._limits_of(player).need_request()
@@ -301,44 +300,29 @@ class _Web:
             logger.debug("the page closed before it had its seat")
             return
         seat = f"the seat of {place.player.id}"
-        kind = AuditKind.SAT_DOWN if place.attempt <= 1 else AuditKind.CAME_BACK
-        self._record(kind, who=_who(grants), what=seat, address=address_of(socket))
+        visitor.record(AuditKind.SAT_DOWN if place.attempt <= 1 else AuditKind.CAME_BACK, grants.who, seat)
         try:
             # No await between the two, so that no event is lost between the history and what follows.
-            outbox.put_json(self._welcome(grants, place, language=socket.query_params.get("language", "")))
+            outbox.put_json(self._welcome(grants, place, language=asked.get("language", "")))
             with self._hub.joined(outbox, PageReader(place.player.id, is_dm=grants.may(Action.DIRECT))):
-                await self._serve(socket, outbox, self._limits_of(place.player.id), place)
+                limits, pulse = self._limits_of(place.player.id), self._deadlines.pulse
+                await PageSocket(socket, self._table, place, outbox, limits, visitor, pulse).serve()
         finally:
             # A stopping server cancels this task here; the seat must still be left.
             await asyncio.shield(self._seats.stand(place, outbox=outbox))
-            self._record(AuditKind.LEFT, who=_who(grants), what=seat, address=address_of(socket))
+            visitor.record(AuditKind.LEFT, grants.who, seat)
 
-    async def _watch(self, socket: WebSocket, grants: Grants, outbox: PageOutbox) -> None:
+    async def _watch(self, socket: WebSocket, visitor: Visitor, grants: Grants, outbox: PageOutbox) -> None:
         """Serve a spectator, who has no seat."""
         try:
             self._spectators.need_request("requests to watch")
         except Rationed as error:
             await _refuse(socket, error)
             return
-        self._record(AuditKind.WATCHES, who=_who(grants), address=address_of(socket))
+        visitor.record(AuditKind.WATCHES, grants.who)
         outbox.put_json(self._welcome(grants, None))
         with self._hub.joined(outbox, PageReader(None, is_dm=grants.may(Action.DIRECT))):
-            await self._serve(socket, outbox, SeatLimits(), None)
-
-    async def _serve(self, socket: WebSocket, outbox: PageOutbox, limits: SeatLimits, place: TakenSeat | None) -> None:
-        cookies = dict(socket.cookies)
-        await PageSocket(
-            socket,
-            self._table,
-            place,
-            outbox,
-            limits,
-            grants=lambda: self._entrance.grants(cookies),
-            on_move=lambda grants, scene: self._record(
-                AuditKind.MOVED, who=_who(grants), what=f"to {scene}", address=address_of(socket)
-            ),
-            pulse=self._deadlines.pulse,
-        ).serve()
+            await PageSocket(socket, self._table, None, outbox, SeatLimits(), visitor, self._deadlines.pulse).serve()
 
     async def _sit(self, socket: WebSocket, player: PlayerId, grants: Grants, outbox: PageOutbox) -> TakenSeat:
         """Take a seat as `Seats.sit` does, and send beats meanwhile while an ear opens."""
@@ -419,22 +403,7 @@ class _Web:
         """End the sound of a seat, and answer why."""
         await self._seats.hang_up(player)
         text = "this seat's player has not agreed to be heard; until then, listen and type"
-        return error_answer("no_consent", text, status=403)
-
-    def _granted(self, connection: HTTPConnection, action: Action, player: PlayerId | None = None) -> Grants:
-        """Return what the sender of a request may do, if that includes the action.
-
-        Raises:
-            NotInvited: They have no role. Like the next, it is written to the audit log.
-            Forbidden: None of their roles allows the action.
-        """
-        grants = self._entrance.grants(connection.cookies)
-        try:
-            grants.need(action, player)
-        except (NotInvited, Forbidden):
-            self._record(AuditKind.REFUSED, who=_who(grants), what=action.value, address=address_of(connection))
-            raise
-        return grants
+        return PageProblem("no_consent", text, 403).answer()
 
     def _limits_of(self, player: PlayerId) -> SeatLimits:
         return self._limits[self._table.campaign.player(player).id]
@@ -448,10 +417,6 @@ class _Web:
         self._hub.send({"type": "seats", "players": self._players()})
 
 
-def _who(grants: Grants) -> str:
-    return " ".join(sorted(grant.key for grant in grants.held))
-
-
 def _claim(socket: WebSocket, *, is_owner: bool) -> SeatClaim:
     asked = socket.query_params
     attempt = asked.get("attempt", "")
@@ -460,10 +425,11 @@ def _claim(socket: WebSocket, *, is_owner: bool) -> SeatClaim:
 
 
 async def _refuse(socket: WebSocket, error: GlyphoxaError) -> None:
-    code, message, values = problem_of(error)
+    problem = problem_of(error)
+    told = {"type": "refused", "code": problem.code, "message": problem.message, "values": problem.values}
     try:
-        await socket.send_json({"type": "refused", "code": code, "message": message, "values": values})
-        await socket.close(CLOSE_CODES[code], reason=code)
+        await socket.send_json(told)
+        await socket.close(CLOSE_CODES[problem.code], reason=problem.code)
     except (WebSocketDisconnect, RuntimeError):
         logger.debug("the page closed before it was refused")
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from fastapi import WebSocket, WebSocketDisconnect
@@ -21,10 +20,12 @@ from glyphoxa.actors.pacing import RateLimit
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
 from glyphoxa.domain.ids import LineId, PlayerId, SceneId, is_line
 from glyphoxa.npc.table import Table
+from glyphoxa.web.access.links import Visitor
+from glyphoxa.web.access.records import AuditKind
 from glyphoxa.web.access.roles import Action, Forbidden, Grants, Refusal
 from glyphoxa.web.events import Json
 from glyphoxa.web.hub import CloseReason, PageOutbox
-from glyphoxa.web.requests import Values, first_problem, problem_of
+from glyphoxa.web.requests import PageProblem, first_problem, problem_of
 from glyphoxa.web.seats import NotNow, Pulse, TakenSeat
 
 MAX_TEXT_LENGTH = 600
@@ -89,8 +90,7 @@ class PageSocket:
 
     Attributes:
         place: Where its reader sits; None for a spectator.
-        grants: Returns the reader's present grants; a link can be revoked while its page is open.
-        on_move: Called for each scene change that this page requested.
+        visitor: Its reader.
     """
 
     socket: WebSocket
@@ -98,8 +98,7 @@ class PageSocket:
     place: TakenSeat | None
     outbox: PageOutbox
     limits: SeatLimits
-    grants: Callable[[], Grants]
-    on_move: Callable[[Grants, SceneId], None]
+    visitor: Visitor
     pulse: Pulse
     _heard_ms: int = 0
     _beats: bool = False
@@ -151,9 +150,9 @@ class PageSocket:
                 # Starlette raises RuntimeError when the socket was closed from our side meanwhile.
                 return
             except KeyError:
-                self._tell_error("invalid_message", "messages are JSON text", {}, line=None)
+                self._tell(PageProblem("invalid_message", "messages are JSON text", 400))
             except GlyphoxaError as error:
-                self._tell_error(*problem_of(error), line=_line_in(text))
+                self._tell(problem_of(error), line=_line_in(text))
 
     async def _obey(self, text: str) -> None:
         try:
@@ -176,7 +175,7 @@ class PageSocket:
 
     def _need(self, action: Action) -> Grants:
         """Raises: NotInvited | Forbidden."""
-        grants = self.grants()
+        grants = self.visitor.grants
         grants.need(action, self._player if action is Action.PLAY else None)
         return grants
 
@@ -208,10 +207,16 @@ class PageSocket:
         self.limits.need_request("scene changes")
         if not await done_within(MOVE_WITHIN_MS, self.table.move(scene)):
             raise NotNow("the scene did not change in time; try again")
-        self.on_move(grants, scene)
+        self.visitor.record(AuditKind.MOVED, grants.who, f"to {scene}")
 
-    def _tell_error(self, code: str, message: str, values: Values, *, line: str | None) -> None:
-        told: Json = {"type": "error", "code": code, "message": message, "values": values, "line": line}
+    def _tell(self, problem: PageProblem, *, line: str | None = None) -> None:
+        told: Json = {
+            "type": "error",
+            "code": problem.code,
+            "message": problem.message,
+            "values": problem.values,
+            "line": line,
+        }
         self.outbox.put_json(told)
 
 

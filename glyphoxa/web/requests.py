@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Coroutine
+from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -140,11 +141,6 @@ class TooLarge(Refusal):
         super().__init__(f"a request may have at most {most_bytes} bytes")
 
 
-def address_of(connection: HTTPConnection) -> str:
-    """Return where a request comes from; "" if unknown."""
-    return connection.client.host if connection.client else ""
-
-
 async def content_of(request: Request, *, most_bytes: int = MAX_BODY_BYTES) -> bytes:
     """Raises: InvalidInput: It is too long, or too slow to come."""
     content = bytearray()
@@ -203,19 +199,24 @@ async def while_connected(request: Request, work: Coroutine[Any, Any, _T]) -> _T
         leaving.cancel()
 
 
-async def on_error(_: HTTPConnection, error: Exception) -> JSONResponse:
-    """Answer a request that failed."""
-    code, message, values = problem_of(error)
-    return error_answer(code, message, status=kind_of(error)[1], values=values)
+@dataclass(frozen=True, slots=True)
+class PageProblem:
+    """An error as a page is told it.
 
+    Attributes:
+        code: One word.
+        status: Status of the HTTP response.
+        values: Those of a `Refusal`.
+    """
 
-def error_answer(code: str, message: str, *, status: int, values: Values | None = None) -> JSONResponse:
-    return JSONResponse({"error": {"code": code, "message": message, "values": values or {}}}, status_code=status)
+    code: str
+    message: str
+    status: int
+    values: Values = field(default_factory=dict)
 
-
-def problem_of(error: Exception) -> tuple[str, str, Values]:
-    """Describe an error for a page: its code, its message, and the values of a `Refusal`."""
-    return kind_of(error)[0], in_words(error), error.values if isinstance(error, Refusal) else {}
+    def answer(self) -> JSONResponse:
+        error = {"code": self.code, "message": self.message, "values": self.values}
+        return JSONResponse({"error": error}, status_code=self.status)
 
 
 _KINDS: Final = (
@@ -226,11 +227,17 @@ _KINDS: Final = (
 )
 
 
-def kind_of(error: Exception) -> tuple[str, int]:
-    """Return the one-word code of an error, and the status of the HTTP response."""
+def problem_of(error: Exception) -> PageProblem:
+    """Describe an error for a page."""
     if isinstance(error, Refusal):
-        return error.code, error.status
-    return next((code, status) for kind, code, status in _KINDS if isinstance(error, kind))
+        return PageProblem(error.code, str(error), error.status, error.values)
+    code, status = next((code, status) for kind, code, status in _KINDS if isinstance(error, kind))
+    return PageProblem(code, in_words(error), status)
+
+
+async def on_error(_: HTTPConnection, error: Exception) -> JSONResponse:
+    """Answer a request that failed."""
+    return problem_of(error).answer()
 
 
 def in_words(error: Exception) -> str:

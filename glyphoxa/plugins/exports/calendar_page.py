@@ -12,7 +12,6 @@ from glyphoxa.web.access.records import AuditKind
 from glyphoxa.web.access.roles import Grant, Role
 from glyphoxa.web.desk.frame import ServedTable
 from glyphoxa.web.page_socket import SeatLimits
-from glyphoxa.web.requests import address_of
 
 
 def add_calendar(served: ServedTable) -> None:
@@ -26,7 +25,7 @@ def add_calendar(served: ServedTable) -> None:
             token, links = request.query_params.get("token", ""), entrance.links
             reader = Grant(Role.DM) if links is None else links.calendar_reader(token)
         except BadInvitation:
-            entrance.record(AuditKind.REFUSED, what="an invalid calendar address", address=address_of(request))
+            entrance.visitor(request).record(AuditKind.REFUSED, what="an invalid calendar address")
             raise
         limits.setdefault(reader, SeatLimits()).need_request("requests for the calendar")
         if feed is None:

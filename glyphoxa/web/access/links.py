@@ -31,11 +31,12 @@ from glyphoxa.domain.files import PRIVATE, open_private, replace_file
 from glyphoxa.domain.ids import PlayerId
 from glyphoxa.web.access.consent import ConsentRegister
 from glyphoxa.web.access.records import AuditKind, links_path
-from glyphoxa.web.access.roles import EVERYTHING, Grant, Grants, Refusal, Role
+from glyphoxa.web.access.roles import EVERYTHING, Action, Forbidden, Grant, Grants, NotInvited, Refusal, Role
 from glyphoxa.web.ice import IceServer
 
 if TYPE_CHECKING:
     from itsdangerous import URLSafeSerializer
+    from starlette.requests import HTTPConnection
 
 KEY_BYTES = 32
 CODE_VALID_S = 24 * 3_600
@@ -392,6 +393,45 @@ class Entrance:
     record: Record = _record_nothing
     consents: ConsentRegister | None = None
 
-    def grants(self, cookies: Mapping[str, str]) -> Grants:
-        """Return what a browser with these cookies may do now."""
-        return EVERYTHING if self.links is None else self.links.grants(cookies)
+    def visitor(self, connection: HTTPConnection) -> Visitor:
+        """Return who sent a request or opened a websocket."""
+        address = connection.client.host if connection.client else ""
+        return Visitor(self, dict(connection.cookies), address)
+
+
+@dataclass(frozen=True, slots=True)
+class Visitor:
+    """Somebody whose browser asks for something.
+
+    Attributes:
+        cookies: Those of the browser.
+        address: Where it asks from; "" if unknown.
+    """
+
+    entrance: Entrance
+    cookies: Mapping[str, str]
+    address: str
+
+    @property
+    def grants(self) -> Grants:
+        """Return what they may do now: a link can be revoked while its page is open."""
+        return EVERYTHING if self.entrance.links is None else self.entrance.links.grants(self.cookies)
+
+    def admit(self, action: Action, player: PlayerId | None = None) -> Grants:
+        """Return what they may do now, if that includes the action.
+
+        Raises:
+            NotInvited: They have no role. Like the next, it is written to the audit log.
+            Forbidden: None of their roles allows the action.
+        """
+        grants = self.grants
+        try:
+            grants.need(action, player)
+        except (NotInvited, Forbidden):
+            self.record(AuditKind.REFUSED, grants.who, action.value)
+            raise
+        return grants
+
+    def record(self, kind: AuditKind, who: str = "", what: str = "") -> None:
+        """Add an entry about them to the audit log."""
+        self.entrance.record(kind, who=who, what=what, address=self.address)

@@ -118,6 +118,11 @@ class Grants:
             raise Forbidden(action)
 
     @property
+    def who(self) -> str:
+        """Return the names of the grants, for the audit log; "" of a stranger."""
+        return " ".join(sorted(grant.key for grant in self.held))
+
+    @property
     def role(self) -> Role | None:
         """Return the role that allows most."""
         held = {grant.role for grant in self.held}

@@ -30,8 +30,8 @@ from glyphoxa.observability.timing import Observer
 from glyphoxa.plugin import references
 from glyphoxa.web.access.links import Entrance, Links
 from glyphoxa.web.access.records import AuditKind
-from glyphoxa.web.access.roles import Action, Forbidden, NotInvited
-from glyphoxa.web.requests import address_of, content_of, kind_of
+from glyphoxa.web.access.roles import Action
+from glyphoxa.web.requests import content_of, problem_of
 
 _MOST_BYTES: Final = 4 * MOST_CHARACTERS
 """Most bytes of a form, which may contain a campaign file. Umlauts take up to nine bytes, most letters one."""
@@ -167,17 +167,15 @@ class DeskFrame:
 
         async def answer(request: Request) -> Response:
             try:
-                self.entrance.grants(request.cookies).need(Action.DIRECT)
+                self.entrance.visitor(request).admit(Action.DIRECT)
                 async with asyncio.timeout(None if may_last else WITHIN_S):
                     return await page(self, request)
             except TimeoutError:
                 return self._problem(f"this page was not ready within {WITHIN_S:.0f} s; try again", 503)
             except (InvalidInput, Unavailable) as error:
-                if isinstance(error, NotInvited | Forbidden):
-                    self.entrance.record(AuditKind.REFUSED, what="the desk", address=address_of(request))
                 if isinstance(error, Unavailable):
                     logger.warning("the desk: {}", error)
-                return self._problem(str(error), kind_of(error)[1])
+                return self._problem(str(error), problem_of(error).status)
 
         return answer
 

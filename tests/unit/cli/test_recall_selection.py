@@ -20,7 +20,6 @@ from glyphoxa.domain.budgets import Budgets
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId
 from glyphoxa.domain.knowledge import PUBLIC, Claim, Fact, RecalledSummary, RecalledTalk, Signal
-from glyphoxa.judgement.safety import topics_of
 from glyphoxa.cli.recall import would_recall
 from glyphoxa.domain.turn import AssembledPrompt
 from glyphoxa.language.prompt_quotes import recalled_line
