@@ -8,7 +8,6 @@ import pytest
 from playwright.async_api import Page, expect
 
 from glyphoxa.npc.commands import Mute, SayAs, StopAll, SummariseEvery
-from glyphoxa.web.access.roles import Grant, Role
 from tests.support.axe import violations
 from tests.support.browser import Open
 from tests.support.web_door import Door, a_door
@@ -93,11 +92,3 @@ async def test_palette_opens_pages_and_presses_buttons_by_keyboard(
         await page.keyboard.press("ArrowUp")
         await page.keyboard.press("Enter")
         await expect(page.get_by_role("heading", level=1)).to_have_text("Links to the table")
-
-
-async def test_player_is_refused_at_the_desk(tmp_path: Path, table: TwinTable, opened: Open) -> None:
-    async with a_door(tmp_path, table) as door, opened(door.origin, may_lose_server=True) as page:
-        await page.goto(door.links.link(Grant(Role.PLAYER, TAMSIN.id)))
-        await expect(page.locator(".seat")).to_have_count(1)
-        await page.goto(f"{door.origin}/desk")
-        await expect(page.locator(".problem")).to_contain_text("Your link does not allow you to")

@@ -122,26 +122,6 @@ async def test_each_turn_shows_where_its_time_went(table: TwinTable, opened: Ope
         assert min(widths) >= 2
 
 
-async def test_two_browsers_share_a_table(table: TwinTable, opened: Open) -> None:
-    table.reply_ms = LONG_REPLY_MS
-    async with served(table) as url, opened(url) as first, opened(url) as second:
-        await sit(first, "tamsin")
-        await expect(second.locator('.seat[data-player="tamsin"]')).to_be_disabled()
-        await sit(second, "bran")
-        await expect(first.locator('.person[data-id="bran"]')).not_to_have_class(re.compile("away"))
-        for page in (first, second):
-            await listen(page, ms=1_000, louder_than=0.05)
-        await say(first, "Grimjaw, sing!")
-        await expect(second.locator("#log .said.player:not(.mine) .words")).to_have_text("Grimjaw, sing!")
-        for page in (first, second):
-            assert (await heard(page))["rms"] > 0.05
-        await second.select_option("#scene", "inn-night")
-        await second.click("#move-table")
-        await second.click("#move-dialog button[value=move]")
-        await expect(first.locator("#place")).to_have_text("The Drowned Lantern, night")
-        await expect(first.locator('.person[data-id="grimjaw"]')).to_have_count(0)
-
-
 async def test_without_the_microphone_a_player_is_told_and_can_type(table: TwinTable, opened: Open) -> None:
     async with served(table) as url, opened(url, flags={"microphone": False}) as page:
         await sit(page, "tamsin")
@@ -169,17 +149,6 @@ async def test_muting_stops_what_the_seat_hears(table: TwinTable, opened: Open) 
         await listen(page, ms=500)
         await heard(page)
         assert len(seat.heard) == n_heard
-
-
-async def test_a_reloaded_page_has_its_seat_and_the_talk_again(table: TwinTable, opened: Open) -> None:
-    async with served(table) as url, opened(url) as page:
-        await sit(page, "tamsin")
-        await say(page, "Grimjaw?")
-        await expect(page.locator("#log .said.npc")).to_have_count(1)
-        await page.reload()
-        await expect(page.locator("#voice-state")).to_have_attribute("data-state", "on")
-        await expect(page.locator("#log .said.npc")).to_have_count(1)
-        assert table.seats.keys() == {TAMSIN.id}
 
 
 async def test_closing_the_page_and_leaving_free_the_seat(table: TwinTable, opened: Open) -> None:

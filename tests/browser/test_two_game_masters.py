@@ -253,30 +253,3 @@ async def test_each_command_reaches_only_its_recipients(
             assert await violations(tab.page) == []
             assert await tab.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
             assert tab.problems == []
-
-
-async def test_decision_is_refused_after_another_game_master_decided(
-    chromium: Browser, postgres: TestServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with a_house(chromium, postgres, tmp_path, monkeypatch, seats=()) as house:
-        one, other = house.dms
-        for dm in house.dms:
-            await dm.page.goto(f"{house.url}/desk/review")
-            await expect(dm.page.locator(".fact")).to_have_count(2)
-        await decides(one, FEAR, "h")
-        await expect(one.page.locator(".done")).to_contain_text("Hidden: ")
-        # The fact changed since it was seen: nothing is done, and the page shows the change.
-        await decides(other, FEAR, "a")
-        await expect(other.page.locator(".problem")).to_contain_text("has changed meanwhile: you saw")
-        await expect(other.page.locator(".problem")).to_contain_text("hidden")
-        await other.page.goto(f"{house.url}/desk/review")
-        await decides(one, DEBT, "r")
-        await expect(one.page.locator(".done")).to_contain_text("Rejected")
-        await decides(other, DEBT, "a")
-        await expect(other.page.locator(".problem")).to_contain_text("is no longer held: rejected")
-
-
-async def decides(dm: Tab, fact: str, key: str) -> None:
-    """With the keyboard alone."""
-    await dm.page.locator(".fact").filter(has_text=fact).focus()
-    await dm.page.keyboard.press(key)

@@ -68,6 +68,21 @@ def sizes(parts: Any) -> dict[str, int]:
     return {part["name"]: part["tokens"] for part in parts}
 
 
+async def explains_each_part(settings_file: Path, capsys: Capture) -> None:
+    capsys.readouterr()
+    asked = ("show", "context", "--npc", "grimjaw", "--player", "Liora", "--say", LINE, "--config", settings_file)
+    assert await run(*asked) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("[system]\nYou are Grimjaw.")
+    assert "Liora says: Grimjaw, do you remember" in out
+    assert "\nits prompt: about " in out
+    for part in ("persona: ", "identity: ", "question: ", "recall: "):
+        assert f"\n  {part}" in out
+    assert ", recalled now, " in out
+    said = "  Tamsin said (last session): Grimjaw, my brother Joren was lost in the fen."
+    assert f"{said}\n    known because: witnessed in session 1, ordinal 1, " in out
+
+
 async def test_the_prompt_that_is_printed_is_the_one_that_is_sent(
     settings_file: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -76,6 +91,7 @@ async def test_the_prompt_that_is_printed_is_the_one_that_is_sent(
     turn = await played(settings, monkeypatch, "Grimjaw, my brother Joren was lost in the fen.", session="first")
     first = await shown(capsys, settings_file)
     assert "Joren was lost in the fen" in text_of(first)
+    await explains_each_part(settings_file, capsys)
     turn = await played(settings, monkeypatch, LINE, session="second")
     assert text_of(first) == turn.prompt.text
     assert sizes(first["parts"]) == {part.name: part.tokens for part in turn.prompt.parts}
@@ -91,24 +107,6 @@ async def test_a_campaign_that_is_not_stored_is_shown_as_its_first_turn_sends_it
     turn = await played(read_settings(settings_file), monkeypatch, ODO)
     assert "Odo keeps bees." in text_of(before)
     assert text_of(before) == turn.prompt.text
-
-
-async def test_each_prompt_part_shows_its_source_and_duration(
-    settings_file: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await played(read_settings(settings_file), monkeypatch, "Grimjaw, my brother Joren was lost in the fen.")
-    capsys.readouterr()
-    asked = ("show", "context", "--npc", "grimjaw", "--player", "Liora", "--say", LINE, "--config", settings_file)
-    assert await run(*asked) == 0
-    out = capsys.readouterr().out
-    assert out.startswith("[system]\nYou are Grimjaw.")
-    assert "Liora says: Grimjaw, do you remember" in out
-    assert "\nits prompt: about " in out
-    for part in ("persona: ", "identity: ", "question: ", "recall: "):
-        assert f"\n  {part}" in out
-    assert ", recalled now, " in out
-    said = "  Tamsin said (last session): Grimjaw, my brother Joren was lost in the fen."
-    assert f"{said}\n    known because: witnessed in session 1, ordinal 1, " in out
 
 
 async def test_what_cannot_be_shown_is_one_clear_line(settings_file: Path, capsys: Capture) -> None:

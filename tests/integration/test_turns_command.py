@@ -83,16 +83,6 @@ async def test_the_dm_sees_why_an_npc_said_what_it_said(
     assert "Remembered: Tamsin said (last session): Grimjaw, my brother Joren was lost in the fen." in prompt
 
 
-async def test_what_was_rolled_back_since_is_marked(
-    settings: Settings, cli: CommandLine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await two_sessions(settings, monkeypatch)
-    await cli.told("facts", "rollback", "s1", "1", "--yes")
-    explained = (await cli.told("show", "turns", "last")).splitlines()
-    # What was said to Grimjaw, what he said, what he recalled, and what of it he was not told.
-    assert [len(line) - len(line.lstrip()) for line in explained if "since then: rolled back" in line] == [4, 4, 6, 6]
-
-
 async def test_turns_are_those_of_a_session_and_of_an_npc(
     settings: Settings, cli: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

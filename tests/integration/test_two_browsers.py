@@ -134,18 +134,10 @@ async def test_open_table_gives_a_taken_seat_to_nobody() -> None:
     async with a_site() as site, site.sits("tamsin", ticket=LAPTOP) as seated:
         await next_of(seated, "welcome")
         async with site.sits("tamsin", ticket=PHONE) as refused:
-            assert (await next_of(refused, "refused"))["code"] == "seat_taken"
+            answer = await next_of(refused, "refused")
+            assert (answer["code"], await code_of(refused)) == ("seat_taken", 4409)
+            assert "free seats: bran" in answer["message"]
         await say(seated, "Mine.")
-
-
-async def test_two_players_at_one_address_have_limits_of_their_own(door: Door) -> None:
-    tamsin, bran = await door.invited(TAMSINS), await door.invited(BRANS)
-    async with bran.opens(seat(PHONE, player="bran")) as patient:
-        await next_of(patient, "welcome")
-        answers = [await tamsin.offers("tamsin") for _ in range(40)]
-        assert 429 in answers
-        assert await bran.offers("bran") == 409  # without his ticket, but not rationed
-        await say(patient, "I can still speak.")
 
 
 async def test_link_that_was_revoked_takes_no_seat_over(door: Door) -> None:

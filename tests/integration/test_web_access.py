@@ -22,7 +22,7 @@ from glyphoxa.web.access.records import AuditKind
 from glyphoxa.web.access.roles import Grant, Role
 from glyphoxa.web.seats import Pulse
 from tests.support.patience import DEADLINE_MS, until
-from tests.support.web_client import Browser, next_of
+from tests.support.web_client import next_of
 from tests.support.web_door import Door, Visitor, a_door
 from tests.support.web_table import BRAN, CAMPAIGN, GRIMJAW, ODWINA, TAMSIN, TwinTable, served
 
@@ -115,15 +115,6 @@ async def test_a_spectator_reads_along_and_says_nothing(door: Door) -> None:
         await seat.send(json.dumps({"say": "Good evening."}))
         assert (await next_of(socket, "utterance"))["spans"][0]["text"] == "Good evening."
     assert door.table.said == [(TAMSIN.id, "Good evening.")]
-
-
-async def test_a_player_hears_and_is_heard_over_a_link(door: Door) -> None:
-    visitor = await door.invited(TAMSINS)
-    browser = Browser()
-    body = {"player": "tamsin", "sdp": await browser.offer(), "type": "offer"}
-    await browser.accept(await visitor.http.post("/api/offer", json=body))
-    await browser.wait_until_connected()
-    await browser.close()
 
 
 # Links
@@ -279,9 +270,3 @@ async def test_a_table_is_served_over_https_and_its_cookies_are_for_https_alone(
         ) as socket:
             assert (await next_of(socket, "welcome"))["player"]["id"] == "tamsin"
     await table.close()
-
-
-async def test_another_sites_page_cannot_join(door: Door) -> None:
-    visitor = door.browser()
-    visitor.http.headers["Origin"] = "http://evil.example"
-    assert (await visitor.joins(door.links.link(TAMSINS))).status_code == 403

@@ -59,15 +59,6 @@ async def test_the_table_asks_for_its_outside_address_and_tells_a_page_of_the_se
         await browser.close()
 
 
-async def test_each_player_is_given_a_password_of_their_own_for_a_turn_server() -> None:
-    entrance = Entrance(ice_servers=(IceServer(("turn:turn.example",), "north"),))
-    async with a_site(entrance=entrance) as site, site.sits("tamsin") as socket:
-        (server,) = (await next_of(socket, "welcome"))["ice_servers"]
-    assert server["username"].endswith(":tamsin")
-    assert server["credential"]
-    assert "north" not in str(server)
-
-
 async def test_table_sends_to_the_candidates_of_the_medium_that_carries_all() -> None:
     loop = asyncio.get_running_loop()
     (here, *_) = get_host_addresses(use_ipv4=True, use_ipv6=False)

@@ -34,13 +34,6 @@ async def heard_of(socket: ClientConnection, kind: str, line: str) -> dict[str, 
 # Once
 
 
-async def test_a_line_comes_back_under_its_id_when_it_is_on_disk() -> None:
-    async with a_site() as site, site.sits("tamsin") as tamsin:
-        await tamsin.send(a_line("Grimjaw?"))
-        assert (await heard_of(tamsin, "turn_ended", LINE))["player"] == "tamsin"
-        assert (await heard_of(tamsin, "utterance", LINE))["spans"] == [{"text": "Grimjaw?"}]
-
-
 async def test_a_line_that_is_sent_again_is_said_once_and_acknowledged_each_time() -> None:
     async with a_site() as site:
         async with site.sits("tamsin") as tamsin:

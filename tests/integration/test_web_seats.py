@@ -187,25 +187,6 @@ async def test_a_page_hears_beats_while_its_ear_takes_long_to_open() -> None:
 # Ghosts
 
 
-async def test_the_ticket_a_page_came_with_opens_its_seat_though_it_never_read_the_welcome() -> None:
-    async with a_site() as site, site.sits("tamsin", ticket=TICKET) as ghost:
-        await site.table.wait_until(lambda: bool(site.table.seats))
-        async with site.sits("tamsin", ticket=TICKET, attempt=1) as back:
-            assert (await next_of(back, "welcome"))["ticket"] == TICKET
-            with pytest.raises(ConnectionClosed):
-                await next_of(ghost, "nothing more")
-
-
-async def test_a_ticket_of_a_seat_that_was_freed_meanwhile_takes_it_again_when_it_is_free() -> None:
-    async with a_site() as site:
-        async with site.sits("tamsin", ticket=TICKET) as tamsin:
-            await next_of(tamsin, "welcome")
-        await site.table.wait_until(lambda: not site.table.seats)
-        async with site.sits("tamsin", ticket=TICKET) as back, site.sits("tamsin", ticket="a" * 20) as other:
-            assert (await next_of(back, "welcome"))["ticket"] == TICKET
-            assert (await next_of(other, "refused"))["code"] == "seat_taken"
-
-
 async def test_a_seat_that_is_asked_for_without_end_is_refused_with_a_word_and_others_are_not_part_of_it() -> None:
     async with a_site() as site, site.sits("tamsin", ticket=TICKET) as tamsin:
         await next_of(tamsin, "welcome")

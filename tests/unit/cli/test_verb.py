@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from glyphoxa.cli.main import commands, main, parser
-from glyphoxa.cli.verb import Verb, any_option, argument, at_once, in_a_loop, one_of
+from glyphoxa.cli.verb import Verb, any_option, argument, at_once, one_of
 
 
 def command_line(verb: Verb, *arguments: str) -> argparse.Namespace:  # type: ignore[type-arg]
@@ -70,26 +70,9 @@ def test_number_in_front_of_an_action_replaces_its_default() -> None:
     assert command_line(verb, "dice").loud is False
 
 
-def test_of_two_options_at_most_one_may_be_given(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        command_line(a_verb(), "add", "bell", "--old", "--new")
-    assert "--new: not allowed with argument --old" in capsys.readouterr().err
-
-
 def test_an_act_says_whether_it_takes_options_of_any_name() -> None:
     assert command_line(a_verb(), "add", "bell", "--level", "9").takes_any_option
     assert "takes_any_option" not in command_line(a_verb(), "list")
-
-
-def test_an_option_without_more_than_its_help_is_a_switch() -> None:
-    assert command_line(a_verb(), "add", "bell", "--old").old is True
-
-
-def test_a_coroutine_is_run_to_its_end() -> None:
-    async def act(options: argparse.Namespace) -> int:
-        return int(options.code)
-
-    assert in_a_loop(argparse.Namespace(code=3), act) == 3
 
 
 @pytest.mark.parametrize("name", commands())
@@ -126,12 +109,6 @@ def test_action_of_another_verb_object_has_its_own_call_and_options() -> None:
     options = command_line(verb, "ask", "--npc", "bran")
     assert options.run(options) == 104
     assert command_line(verb, "list").run(command_line(verb, "list")) == 1
-
-
-def test_an_option_that_no_verb_has_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main(["facts", "review", "--level"])
-    assert "unrecognized arguments: --level" in capsys.readouterr().err
 
 
 def test_unknown_option_shows_the_usage_of_its_action(capsys: pytest.CaptureFixture[str]) -> None:
