@@ -245,17 +245,6 @@ async def stored_campaign(store: Store, wanted: str | None, settings: Settings |
     )
 
 
-async def campaign_id(wanted: str) -> CampaignId:
-    """Return the id that is meant, whether or not that campaign is stored.
-
-    Raises:
-        NotFound: It is a file, and not there.
-        InvalidInput: It is a file that cannot be read.
-    """
-    file = file_named(wanted)
-    return CampaignId(wanted) if file is None else await declared_in(file)
-
-
 async def file_or_stored(wanted: str | None, settings: Settings, store: Store | None = None) -> Path | Campaign:
     """Return the campaign file of a table or, without one, the stored campaign.
 

@@ -23,7 +23,7 @@ from glyphoxa.npc.table import ConnectPeer, Offer, OfferedServer, Table
 from glyphoxa.domain.ids import PlayerId
 from glyphoxa.npc.table import Table
 from glyphoxa.web.access.consent import sends_sound, sitter
-from glyphoxa.web.access.links import BadInvitation, Entrance, Visitor
+from glyphoxa.web.access.links import COOKIE_VALID_S, BadInvitation, Entrance, Visitor
 from glyphoxa.web.access.records import AuditKind
 from glyphoxa.web.access.roles import Action, Forbidden, Grant, Grants, NotInvited, Role
 from glyphoxa.web.events import Json, memory_json, scene_json, whole_scene_json
@@ -175,16 +175,16 @@ class _Web:
             if self._entrance.links is None:
                 raise BadInvitation
             # The game master's code is marked as used on disk, which may be slow.
-            grant, cookie = await asyncio.to_thread(self._entrance.links.redeem, body.token)
+            grant, name, cookie = await asyncio.to_thread(self._entrance.links.redeem, body.token)
         except BadInvitation:
             visitor.record(AuditKind.REFUSED, what="an invalid link")
             raise
         visitor.record(AuditKind.JOINED, grant.key)
         response = JSONResponse({"role": grant.role, "player": grant.player})
         response.set_cookie(
-            cookie.name,
-            cookie.value,
-            max_age=cookie.max_age_s,
+            name,
+            cookie,
+            max_age=COOKIE_VALID_S,
             path="/",
             secure=self._entrance.is_secure,
             httponly=True,

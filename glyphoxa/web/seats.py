@@ -18,10 +18,10 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeVar
 
 from loguru import logger
 
@@ -34,6 +34,7 @@ from glyphoxa.web.access.roles import Refusal
 from glyphoxa.web.hub import CloseReason, PageOutbox
 
 SHORTEST_TICKET = 16
+K = TypeVar("K")
 
 
 class NotNow(Unavailable):
@@ -130,18 +131,6 @@ class TakenSeat:
     superseded: set[str] = field(default_factory=set)
 
 
-@dataclass(eq=False, slots=True)
-class _SeatLock:
-    """Serialises access to one seat.
-
-    Attributes:
-        held_since_s: Time on the event loop's clock; None if the lock is free.
-    """
-
-    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    held_since_s: float | None = None
-
-
 class Seats:
     """
     Args:
@@ -156,8 +145,10 @@ class Seats:
         self._on_change = on_change
         self._deadlines = deadlines
         self._places: dict[PlayerId, TakenSeat] = {}
-        self._locks = {player.id: _SeatLock() for player in table.campaign.players}
+        self._locks = {player.id: asyncio.Lock() for player in table.campaign.players}
         self._background: set[asyncio.Task[object]] = set()
+        # Since when, on the event loop's clock.
+        self._locked_seats: dict[PlayerId, float] = {}
         self._closing_peers: dict[asyncio.Task[None], float] = {}
         self._is_closed = False
 
@@ -168,17 +159,20 @@ class Seats:
     @property
     def blocked(self) -> list[str]:
         """Return a message for each seat whose lock has been held too long, for the operator."""
-        return [
-            f"the seat of {player} has been taken or left for {seconds:.0f} s"
-            for player, lock in self._locks.items()
-            if lock.held_since_s is not None and (seconds := self._seconds_if_slow(lock.held_since_s))
-        ]
+        slow = self._slow(self._locked_seats)
+        return [f"the seat of {player} has been taken or left for {seconds:.0f} s" for player, seconds in slow]
 
     @property
     def unclosed(self) -> list[str]:
         """Return a message for each audio connection that does not close."""
-        slow = [seconds for since_s in self._closing_peers.values() if (seconds := self._seconds_if_slow(since_s))]
-        return [f"a browser's sound has not hung up for {seconds:.0f} s" for seconds in slow]
+        slow = self._slow(self._closing_peers)
+        return [f"a browser's sound has not hung up for {seconds:.0f} s" for _, seconds in slow]
+
+    def _slow(self, since_s: Mapping[K, float]) -> list[tuple[K, float]]:
+        """Return what has taken longer than `Deadlines.slow_ms`, with its seconds so far."""
+        now_s = asyncio.get_running_loop().time()
+        taken = ((what, now_s - at_s) for what, at_s in since_s.items())
+        return [(what, seconds) for what, seconds in taken if seconds * 1_000 > self._deadlines.slow_ms]
 
     async def sit(self, player_id: PlayerId, claim: SeatClaim, *, outbox: PageOutbox) -> TakenSeat:
         """Take a seat with a websocket. Its ticket or its owner's link takes over from an earlier websocket.
@@ -256,13 +250,13 @@ class Seats:
 
     @asynccontextmanager
     async def _locked(self, player_id: PlayerId) -> AsyncIterator[None]:
-        seat = self._locks[self._table.campaign.player(player_id).id]
-        async with seat.lock:
-            seat.held_since_s = asyncio.get_running_loop().time()
+        player = self._table.campaign.player(player_id).id
+        async with self._locks[player]:
+            self._locked_seats[player] = asyncio.get_running_loop().time()
             try:
                 yield
             finally:
-                seat.held_since_s = None
+                del self._locked_seats[player]
 
     async def _claim(self, player_id: PlayerId, claim: SeatClaim) -> TakenSeat:
         player = self._table.campaign.player(player_id)
@@ -341,11 +335,6 @@ class Seats:
         task = asyncio.create_task(work)
         self._background.add(task)
         task.add_done_callback(self._background.discard)
-
-    def _seconds_if_slow(self, since_s: float) -> float:
-        """Return the seconds since then; 0 if they are fewer than `Deadlines.slow_ms`."""
-        seconds = asyncio.get_running_loop().time() - since_s
-        return seconds if seconds * 1_000 > self._deadlines.slow_ms else 0.0
 
 
 def _ticket_of(claim: SeatClaim) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import h11
 import uvicorn
@@ -21,9 +21,6 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from glyphoxa.adapters.tls import Tls
 from glyphoxa.domain.errors import InvalidInput, Unavailable
-
-if TYPE_CHECKING:
-    pass
 
 CLOSE_WITHIN_S = 5
 MAX_MESSAGE_BYTES = 16 * 1024

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 from urllib.parse import urlsplit
 
 from loguru import logger
@@ -81,9 +81,11 @@ class Invitations(BaseModel):
     codes: dict[str, int] = Field(default_factory=dict)
     url: str = ""
 
-    def token(self, grant: Grant) -> str:
-        """Return the token of a player's or a spectator's link: the same until it is revoked."""
-        return self._signed("link", grant, "")
+    def token(self, grant: Grant, purpose: Literal["link", "calendar"] = "link") -> str:
+        """Return a token that lasts until it is revoked: of the link of a player or a spectator, or of the address of a
+        user's calendar, which opens no table.
+        """
+        return self._signed(purpose, grant, "")
 
     def with_dm_code(self, code: str, *, now_s: int) -> tuple[Invitations, str]:
         """Return invitations with this code and without expired ones, and the token of the DM's link.
@@ -121,10 +123,6 @@ class Invitations(BaseModel):
         except BadInvitation:
             return None
         return grant if issued + COOKIE_VALID_S > now_s else None
-
-    def calendar_token(self, grant: Grant) -> str:
-        """Return the token of a user's calendar address. It opens no table, and is revoked with the user's link."""
-        return self._signed("calendar", grant, "")
 
     def calendar_reader(self, token: str) -> Grant:
         """Return whose calendar address has this token. Raises: BadInvitation: It is forged or revoked."""
@@ -169,15 +167,6 @@ class Invitations(BaseModel):
 
 def _digest(code: str) -> str:
     return hashlib.sha256(code.encode()).hexdigest()
-
-
-@dataclass(frozen=True, slots=True)
-class Cookie:
-    """A cookie; browsers delete it after `max_age_s` seconds."""
-
-    name: str
-    value: str
-    max_age_s: int = COOKIE_VALID_S
 
 
 T = TypeVar("T")
@@ -310,7 +299,7 @@ class Links:
 
     def calendar(self, grant: Grant) -> str:
         """Return the address of a user's calendar of sessions."""
-        return f"{self.url}calendar.ics?token={self.current().calendar_token(grant)}"
+        return f"{self.url}calendar.ics?token={self.current().token(grant, 'calendar')}"
 
     def revoke(self, grant: Grant) -> None:
         """Revoke existing links and disconnect their users."""
@@ -337,8 +326,8 @@ class Links:
         found = (invitations.grant_of(value, now_s=now_s) for value in own)
         return Grants(frozenset(grant for grant in found if grant is not None and self._is_known(grant)))
 
-    def redeem(self, token: str) -> tuple[Grant, Cookie]:
-        """Return what a link grants, and the cookie for it. Raises: BadInvitation: The link is not valid."""
+    def redeem(self, token: str) -> tuple[Grant, str, str]:
+        """Return what a link grants, with name and value of its cookie. Raises: BadInvitation: It is not valid."""
         now_s = int(self._now_s())
         # Only the DM's link writes the file; repeated attempts with others cause no disk writes.
         invitations = self.current()
@@ -348,7 +337,7 @@ class Links:
         if after is not invitations:
             grant = self.change(lambda current: current.redeemed(token, now_s=now_s))
         name = sha256(grant.key.encode()).hexdigest()[:12]
-        return grant, Cookie(f"{self._prefix}{name}", invitations.cookie(grant, now_s=now_s))
+        return grant, f"{self._prefix}{name}", invitations.cookie(grant, now_s=now_s)
 
     def calendar_reader(self, token: str) -> Grant:
         """Return whose calendar address has this token. Raises: BadInvitation: It is forged or revoked."""
