@@ -8,12 +8,13 @@ import pytest
 from playwright.async_api import Page, expect
 
 from glyphoxa.domain.events import Degraded, NpcSpeaks, NpcThinks, Trouble, TurnFinished
-from glyphoxa.domain.ids import SceneId, SpeakerId, TurnId
-from glyphoxa.domain.turn import Outcome, TurnRecord, Unaddressed
+from glyphoxa.domain.ids import SceneId, TurnId
+from glyphoxa.domain.turn import Outcome, Unaddressed
 from tests.support.axe import violations
 from tests.support.browser import Open, say, sit
+from tests.support.builders import a_turn_record
 from tests.support.patience import DEADLINE_S
-from tests.support.web_table import BRAN, CORRECTION, GRIMJAW, HEARD, ODWINA, RAW, SESSION, TAMSIN, TwinTable, served
+from tests.support.web_table import BRAN, CORRECTION, GRIMJAW, HEARD, ODWINA, RAW, TAMSIN, TwinTable, served
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
@@ -67,22 +68,7 @@ async def test_nothing_serious_keeps_anybody_out_of_the_lobby_the_table_or_the_d
         table.hear_turn(BRAN, HEARD, raw=RAW, corrections=(CORRECTION,))
         await expect(page.locator(".turn .ms")).to_have_count(1)
         await table.move(SceneId("inn-night"))
-        table.tell(
-            TurnFinished(
-                TurnRecord(
-                    TurnId("t8"),
-                    SESSION,
-                    SpeakerId("tamsin"),
-                    "Tamsin",
-                    "?",
-                    "?",
-                    None,
-                    "",
-                    Outcome.NOT_ADDRESSED,
-                    unaddressed=Unaddressed.NO_NAME,
-                )
-            )
-        )
+        table.tell(TurnFinished(a_turn_record(Outcome.NOT_ADDRESSED, unaddressed=Unaddressed.NO_NAME)))
         table.tell(NpcThinks(ODWINA.id, ODWINA.name, TurnId("t9"), TAMSIN.id, 1))
         table.tell(NpcSpeaks(GRIMJAW.id, GRIMJAW.name, TurnId("t7"), "Aye.", 1))
         table.tell(Degraded("", 1, Trouble.OUT, GRIMJAW.id))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from playwright.async_api import expect
 
@@ -15,45 +17,23 @@ from glyphoxa.domain.events import (
     UtteranceKept,
     Whispered,
 )
-from glyphoxa.domain.ids import NpcId, SpeakerId, TurnId, UtteranceId
-from glyphoxa.domain.turn import Outcome, TurnRecord, Unaddressed
+from glyphoxa.domain.ids import TurnId, UtteranceId
+from glyphoxa.domain.turn import Outcome, Unaddressed
 from tests.support.browser import Open, say, sit
-from tests.support.builders import an_utterance
-from tests.support.web_table import GRIMJAW, ODWINA, SESSION, TAMSIN, TwinTable, served
+from tests.support.builders import a_turn_record, an_utterance
+from tests.support.web_table import GRIMJAW, ODWINA, TAMSIN, TwinTable, served
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 TURN = TurnId("t77")
 
 
-def over(
-    outcome: Outcome,
-    *,
-    npc: NpcId | None = GRIMJAW.id,
-    unaddressed: Unaddressed | None = None,
-    utterance: str | None = None,
-    error: str = "",
-) -> TurnFinished:
-    return TurnFinished(
-        TurnRecord(
-            TURN,
-            SESSION,
-            SpeakerId("tamsin"),
-            "Tamsin",
-            "?",
-            "?",
-            npc,
-            "",
-            outcome,
-            unaddressed=unaddressed,
-            utterance_id=UtteranceId(utterance) if utterance else None,
-            error=error,
-        )
-    )
+def over(outcome: Outcome, **more: Any) -> TurnFinished:
+    return TurnFinished(a_turn_record(outcome, id=TURN, **more))
 
 
-def nobody(why: Unaddressed, *, utterance: str | None = None) -> TurnFinished:
-    return over(Outcome.NOT_ADDRESSED, npc=None, unaddressed=why, utterance=utterance)
+def nobody(why: Unaddressed, *, utterance: UtteranceId | None = None) -> TurnFinished:
+    return over(Outcome.NOT_ADDRESSED, unaddressed=why, utterance_id=utterance)
 
 
 async def test_only_the_speaker_sees_that_nobody_was_addressed(table: TwinTable, opened: Open) -> None:
@@ -61,7 +41,7 @@ async def test_only_the_speaker_sees_that_nobody_was_addressed(table: TwinTable,
         await sit(page, "tamsin")
         await sit(other, "bran")
         # The turn ends before its words are on disk.
-        table.tell(nobody(Unaddressed.NO_NAME, utterance="late-1"))
+        table.tell(nobody(Unaddressed.NO_NAME, utterance=UtteranceId("late-1")))
         table.tell(UtteranceKept(an_utterance("Hello?", id="late-1", speaker="Tamsin")))
         await expect(page.locator("#said > li")).to_have_count(2)
         note = page.locator("#said > li").last

@@ -19,12 +19,12 @@ from glyphoxa.config.settings import Settings
 from glyphoxa.domain.ids import EntityId, SessionId, SpeakerId, TurnId, UtteranceId
 from glyphoxa.domain.knowledge import Claim, Provenance, RecalledUtterance, secret_of
 from glyphoxa.domain.node_types import NodeType
-from glyphoxa.domain.turn import AssembledPrompt, Outcome, PromptPart, TurnRecord
+from glyphoxa.domain.turn import AssembledPrompt, PromptPart
 from glyphoxa.web.access.roles import Grant, Role
 from glyphoxa.world.entity_events import EntityAdded
 from glyphoxa.world.events import Cause
 from glyphoxa.world.fact_events import FactStated
-from tests.support.builders import an_utterance
+from tests.support.builders import a_turn_record, an_utterance
 from tests.support.command_line import CAMPAIGN_FILE, ELOWEN, GRIMJAW, SALTMERE
 from tests.support.web_door import Visitor, a_door
 from tests.support.web_table import TwinTable
@@ -147,10 +147,8 @@ async def test_an_npcs_last_prompt_is_shown_with_its_parts_and_memories(dm: Visi
     )
     parts = (PromptPart("identity", "the campaign", 12), PromptPart("past", "summaries", 8))
     for id_, prompt in (("t-1", AssembledPrompt("You are Grimjaw.", parts, (recalled,))), ("t-2", AssembledPrompt())):
-        turn = TurnRecord(
-            TurnId(id_), SessionId("s1"), SpeakerId("tamsin"), "Tamsin", "", "Hm?", GRIMJAW, "", Outcome.ANSWERED
-        )
-        await store.log.record_turn(SALTMERE, replace(turn, prompt=prompt))
+        turn = a_turn_record(id=TurnId(id_), session_id=SessionId("s1"), prompt=prompt)
+        await store.log.record_turn(SALTMERE, turn)
     shown = await page(dm, "/desk/memory?npc=grimjaw")
     assert "identity: 12" in shown and "past: 8" in shown and "The ferry leaks." in shown
     assert "/desk/turns/t-1" in shown

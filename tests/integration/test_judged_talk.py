@@ -29,12 +29,11 @@ from glyphoxa.chronicle.salience import AFTERWARDS
 from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance, SceneTalk
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.heard import Utterance
-from glyphoxa.domain.ids import CampaignId, SessionId, TurnId
+from glyphoxa.domain.ids import CampaignId, SessionId
 from glyphoxa.domain.judgement import Judged, Mode, TurnJudgement
 from glyphoxa.domain.knowledge import DM
-from glyphoxa.domain.turn import Outcome, TurnRecord
 from glyphoxa.web.access.roles import Grant, Role
-from tests.support.builders import SMITH, a_campaign, a_known_party, an_utterance
+from tests.support.builders import SMITH, a_campaign, a_known_party, a_turn_record, an_utterance
 from tests.support.command_line import CommandLine, a_settings_file
 from tests.support.web_door import a_door
 from tests.support.web_table import TwinTable
@@ -284,9 +283,7 @@ async def test_dm_sees_how_a_line_was_judged(
     line = said(1, promise(1))
     await table.log.append([line, said(2, "Hello there!")])
     await chronicle_worker(table).read_new(CAMPAIGN)
-    words = (line.text, line.text)
-    turn = TurnRecord(TurnId("t1"), EVENING, line.speaker_id, "Tamsin", *words, SMITH, "named", Outcome.ANSWERED)
-    await table.log.record_turn(CAMPAIGN, replace(turn, utterance_id=line.id))
+    await table.log.record_turn(CAMPAIGN, a_turn_record(session_id=EVENING, utterance_id=line.id))
     cli = CommandLine(a_settings_file(tmp_path, dsn), capsys)
     kept = "kept, part of the game, low risk, by the rules"
     assert kept in await cli.told("show", "turns")

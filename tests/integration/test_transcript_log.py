@@ -10,12 +10,12 @@ import pytest
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.adapters.postgres.transcript.log import PostgresTurns, turn_of_row
 from glyphoxa.domain.errors import InvalidInput, Unavailable, Unstorable
-from glyphoxa.domain.ids import CampaignId, SessionId, SpeakerId, TurnId
+from glyphoxa.domain.ids import CampaignId, SessionId
 from glyphoxa.domain.knowledge import RecalledFact, RecalledSummary, RecalledUtterance, Signal
-from glyphoxa.domain.turn import AssembledPrompt, Fault, Outcome, Rejected, Stage, TurnRecord, Unsaid
+from glyphoxa.domain.turn import AssembledPrompt, Fault, Outcome, Rejected, Stage, Unsaid
 from glyphoxa.language.prompt_quotes import recalled_line
 from glyphoxa.transcript.ports import TranscriptLog
-from tests.support.builders import CAMPAIGN, SESSION, SMITH, an_utterance
+from tests.support.builders import CAMPAIGN, SESSION, a_turn_record, an_utterance
 from tests.support.recalled import a_fact, heard
 
 RECALLED = (
@@ -110,16 +110,11 @@ async def ordinals_of_nobody(store: Store) -> int:
 
 
 async def test_a_turn_is_logged_once_with_its_outcome_and_timeline(store: Store) -> None:
-    turn = TurnRecord(
-        id=TurnId("t1"),
-        session_id=SESSION,
-        speaker_id=SpeakerId("tamsin"),
-        speaker_name="Tamsin",
+    turn = a_turn_record(
+        Outcome.INTERRUPTED,
         raw_text="raw",
         text="text",
-        npc_id=SMITH,
         address_reason="named",
-        outcome=Outcome.INTERRUPTED,
         reply="A long story.",
         reply_heard="A long",
         prompt=AssembledPrompt(
@@ -163,10 +158,7 @@ OLDER: Mapping[str, Any] = {
 
 async def test_what_an_older_version_recorded_is_read(store: Store) -> None:
     """It had no types: all fields for everything, and who spoke in the text."""
-    turn = TurnRecord(
-        TurnId("t1"), SESSION, SpeakerId("tamsin"), "Tamsin", "raw", "text", SMITH, "named", Outcome.ANSWERED
-    )
-    await store.log.record_turn(CAMPAIGN, turn)
+    await store.log.record_turn(CAMPAIGN, a_turn_record())
     fact = {**OLDER, "source": "entity", "text": "Mirelle keeps the inn.", "fact_id": "f1", "path": "named 'Mirelle'"}
     async with store.database.use(CAMPAIGN) as connection:
         await connection.execute("UPDATE turns SET recalled = $1", [OLDER, fact, {**OLDER, "source": "summary"}])

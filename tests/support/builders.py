@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from glyphoxa.domain.campaign import Campaign, Entity, Exchange, Findings, Npc, Player, Relationship, Scene, Secret
 from glyphoxa.domain.heard import Draft, Heard, PartialHeard, Utterance
-from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId, SessionId, SpeakerId, UtteranceId
+from glyphoxa.domain.ids import (
+    CampaignId,
+    EntityId,
+    NpcId,
+    PlayerId,
+    SceneId,
+    SessionId,
+    SpeakerId,
+    TurnId,
+    UtteranceId,
+)
+from glyphoxa.domain.turn import Outcome, TurnRecord
 from glyphoxa.names.gazetteer import Entry, Gazetteer
 
 SMITH, INNKEEPER = NpcId("grimjaw"), NpcId("mirelle")
@@ -88,3 +100,22 @@ def changed_names(names: Gazetteer, *, put: Entry | None = None, remove: EntityI
         entries = [entry for entry in entries if entry.entity_id != put.entity_id]
         entries.insert(at, put)
     return names.having(entries)
+
+
+def a_turn_record(outcome: Outcome = Outcome.ANSWERED, **more: Any) -> TurnRecord:
+    """A turn in which Tamsin spoke to the smith, or to nobody if nobody was addressed.
+
+    Args:
+        more: Other values of its fields.
+    """
+    usual = {
+        "id": TurnId("t1"),
+        "session_id": SESSION,
+        "speaker_id": SpeakerId(TAMSIN),
+        "speaker_name": "Tamsin",
+        "raw_text": more.get("text", ""),
+        "text": "",
+        "npc_id": None if outcome is Outcome.NOT_ADDRESSED else SMITH,
+        "address_reason": "",
+    }
+    return TurnRecord(**{**usual, **more, "outcome": outcome})

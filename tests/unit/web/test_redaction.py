@@ -11,13 +11,13 @@ import pytest
 from glyphoxa.domain.campaign import Campaign, Entity
 from glyphoxa.domain.events import TableEvent, TurnFinished, UtteranceKept, UtteranceRevised
 from glyphoxa.domain.heard import Correction, Draft, EagerTurn, PartialHeard, TurnEnded, Utterance
-from glyphoxa.domain.ids import EntityId, SpeakerId, TurnId
-from glyphoxa.domain.turn import Outcome, TurnRecord, Unaddressed
+from glyphoxa.domain.ids import EntityId
+from glyphoxa.domain.turn import Outcome, Unaddressed
 from glyphoxa.names.table_names import TableNames
 from glyphoxa.npc.table import Table
 from glyphoxa.web.events import redacted
 from glyphoxa.web.hub import Hub, PageOutbox, PageReader
-from tests.support.builders import SESSION, SMITH, TAMSIN, a_campaign, a_draft, an_utterance
+from tests.support.builders import SMITH, TAMSIN, a_campaign, a_draft, a_turn_record, an_utterance
 from tests.support.web_table import TwinTable
 
 HIDDEN = ("Zharothrix", "Vashkari", "Quibbleworth", "Ironhold")
@@ -67,20 +67,9 @@ def events_of(draft: Draft) -> Iterator[TableEvent]:
     yield UtteranceKept(utterance)
     yield UtteranceRevised(utterance, unmarked)
     yield UtteranceRevised(unmarked, utterance)
-    yield TurnFinished(
-        TurnRecord(
-            TurnId("t"),
-            SESSION,
-            SpeakerId(TAMSIN),
-            "Tamsin",
-            draft.heard.raw_text,
-            draft.text,
-            None,
-            f"{draft.heard.corrections[0].after} was called but is not here",
-            Outcome.NOT_ADDRESSED,
-            unaddressed=Unaddressed.ABSENT,
-        )
-    )
+    why = f"{draft.heard.corrections[0].after} was called but is not here"
+    turn = a_turn_record(Outcome.NOT_ADDRESSED, address_reason=why, unaddressed=Unaddressed.ABSENT)
+    yield TurnFinished(replace(turn, text=draft.text, raw_text=draft.heard.raw_text))
 
 
 @pytest.mark.parametrize("said", SAID)

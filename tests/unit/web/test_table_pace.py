@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from glyphoxa.domain.events import MemoryHealth
-from glyphoxa.domain.ids import NpcId, SessionId, SpeakerId, TurnId
+from glyphoxa.domain.ids import TurnId
 from glyphoxa.domain.turn import Outcome, Stage, TurnRecord
 from glyphoxa.web.desk.live import memory_in_words, pace
+from tests.support.builders import a_turn_record
 
 
 def a_turn(n: int, first_audio_ms: int | None) -> TurnRecord:
@@ -15,8 +16,7 @@ def a_turn(n: int, first_audio_ms: int | None) -> TurnRecord:
     if first_audio_ms is not None:
         stages[Stage.FIRST_AUDIO] = 1_000 + first_audio_ms
     outcome = Outcome.NOT_ADDRESSED if first_audio_ms is None else Outcome.ANSWERED
-    said = ("hm", "hm", NpcId("bart"), "by name", outcome)
-    return TurnRecord(TurnId(f"t{n}"), SessionId("s"), SpeakerId("p"), "Pia", *said, stages=stages)
+    return a_turn_record(outcome, id=TurnId(f"t{n}"), stages=stages)
 
 
 def test_pace_has_median_and_95th_percentile() -> None:

@@ -29,15 +29,15 @@ from glyphoxa.domain.events import (
     Whispered,
 )
 from glyphoxa.domain.heard import EagerTurn, NothingSaid, SpeechStarted, TurnEnded
-from glyphoxa.domain.ids import SpeakerId, TurnId
-from glyphoxa.domain.turn import Outcome, TurnRecord, Unaddressed
+from glyphoxa.domain.ids import TurnId
+from glyphoxa.domain.turn import Unaddressed
 from glyphoxa.web import app as web_app
 from glyphoxa.web import events as web_events
 from glyphoxa.web.app import OfferBody, create_app
 from glyphoxa.web.page_socket import PageMessage
 from glyphoxa_pipelines.webrtc import WebRtcPeers
-from tests.support.builders import a_draft, a_partial, an_utterance
-from tests.support.web_table import CAMPAIGN, GRIMJAW, SESSION, TAMSIN, TwinTable
+from tests.support.builders import a_draft, a_partial, a_turn_record, an_utterance
+from tests.support.web_table import CAMPAIGN, GRIMJAW, TAMSIN, TwinTable
 
 DOCS = (Path(__file__).parents[3] / "docs" / "reference" / "messages.md").read_text("utf-8")
 TURN = TurnId("t1")
@@ -56,9 +56,7 @@ EVENTS: list[TableEvent] = [
     NpcThinks(GRIMJAW.id, GRIMJAW.name, TURN, TAMSIN.id, 1),
     NpcSpeaks(GRIMJAW.id, GRIMJAW.name, TURN, "Aye.", 1),
     NpcSilent(GRIMJAW.id, TURN, 1),
-    TurnFinished(
-        TurnRecord(TURN, SESSION, SpeakerId("tamsin"), "Tamsin", "?", "?", GRIMJAW.id, "", Outcome.ANSWERED),
-    ),
+    TurnFinished(a_turn_record()),
     SceneChanged(CAMPAIGN.scenes[0], 1),
     NpcsGetReady((GRIMJAW.id,), 1),
     MemoryChanged(MemoryHealth("ok"), 1),

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,27 +7,19 @@ from hypothesis import strategies as st
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.events import Degraded, MemoryChanged, MemoryHealth, TableEvent, Trouble, TurnFinished
 from glyphoxa.domain.heard import Correction
-from glyphoxa.domain.ids import SpeakerId, TurnId
-from glyphoxa.domain.turn import AssembledPrompt, Outcome, Stage, TurnRecord, Unaddressed
+from glyphoxa.domain.turn import AssembledPrompt, Outcome, Stage, Unaddressed
 from glyphoxa.web.events import event_json, marked
 from glyphoxa.web.requests import in_words, is_allowed_host, is_same_origin
 from glyphoxa.web.seats import NotNow
 from glyphoxa_pipelines.webrtc import bundle_candidates, reveal_candidates
-from tests.support.web_table import CAMPAIGN, CORRECTION, GRIMJAW, HEARD, RAW, SECRET, SESSION
-
-
-def a_turn(outcome: Outcome, **more: Any) -> TurnFinished:
-    npc = None if outcome is Outcome.NOT_ADDRESSED else GRIMJAW.id
-    return TurnFinished(
-        TurnRecord(TurnId("t"), SESSION, SpeakerId("tamsin"), "Tamsin", RAW, HEARD, npc, "", outcome, **more)
-    )
+from tests.support.builders import a_turn_record
+from tests.support.web_table import CAMPAIGN, CORRECTION, GRIMJAW, HEARD, RAW, SECRET
 
 
 def _turn_json(stages: dict[Stage, int]) -> dict[str, object]:
-    turn = a_turn(
-        Outcome.NOT_ADDRESSED, stages=stages, prompt=AssembledPrompt(text=SECRET), unaddressed=Unaddressed.NO_NAME
-    )
-    return event_json(turn, CAMPAIGN)
+    prompt = AssembledPrompt(text=SECRET)
+    turn = a_turn_record(Outcome.NOT_ADDRESSED, stages=stages, prompt=prompt, unaddressed=Unaddressed.NO_NAME)
+    return event_json(TurnFinished(turn), CAMPAIGN)
 
 
 def test_a_corrected_name_is_marked_with_what_was_heard() -> None:
@@ -90,7 +80,11 @@ RAW_TROUBLE = "postgresql://gm:hunter2@10.0.0.7/glyphoxa: 401 Unauthorized"
     [
         Degraded(RAW_TROUBLE, 1, Trouble.RESTARTED, GRIMJAW.id),
         MemoryChanged(MemoryHealth("degraded", 7, RAW_TROUBLE), 1),
-        a_turn(Outcome.FAILED, prompt=AssembledPrompt(omitted=(f"recall: {RAW_TROUBLE}",)), error=RAW_TROUBLE),
+        TurnFinished(
+            a_turn_record(
+                Outcome.FAILED, prompt=AssembledPrompt(omitted=(f"recall: {RAW_TROUBLE}",)), error=RAW_TROUBLE
+            )
+        ),
     ],
 )
 def test_provider_and_database_errors_are_never_sent_to_a_page(event: TableEvent) -> None:
@@ -105,12 +99,8 @@ def test_refused_page_gets_the_tables_reason_only() -> None:
 
 
 def test_turn_lists_omitted_parts_and_broken_answer() -> None:
-    turn = a_turn(
-        Outcome.ANSWERED,
-        prompt=AssembledPrompt(omitted=("recall: database away", "facts: late")),
-        error="the line broke",
-    )
-    told = event_json(turn, CAMPAIGN)
+    prompt = AssembledPrompt(omitted=("recall: database away", "facts: late"))
+    told = event_json(TurnFinished(a_turn_record(prompt=prompt, error="the line broke")), CAMPAIGN)
     assert (told["omitted"], told["broke_off"], told["player"]) == (["recall", "facts"], True, "tamsin")
 
 

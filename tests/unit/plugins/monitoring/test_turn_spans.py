@@ -10,21 +10,18 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import StatusCode
 
 from glyphoxa.domain.events import TurnFinished
-from glyphoxa.domain.ids import NpcId, SessionId, SpeakerId, TurnId
+from glyphoxa.domain.ids import TurnId
 from glyphoxa.domain.turn import NO_PROMPT, AssembledPrompt, LookUp, Outcome, PromptPart, Stage, TurnRecord, Unaddressed
 from glyphoxa.observability.timing import ServiceTime
 from glyphoxa.plugins.monitoring.tracing import TurnTracer, steps_of
+from tests.support.builders import a_turn_record
 
-ANSWERED = TurnRecord(
+ANSWERED = a_turn_record(
     id=TurnId("t0001"),
-    session_id=SessionId("s1"),
-    speaker_id=SpeakerId("tamsin"),
     speaker_name="Tamsin Speaks",
     raw_text="grim jaw my secret",
     text="Grimjaw, my secret?",
-    npc_id=NpcId("grimjaw"),
     address_reason="Grimjaw was called",
-    outcome=Outcome.ANSWERED,
     reply="Your secret is safe.",
     reply_heard="Your secret is safe.",
     stages={
