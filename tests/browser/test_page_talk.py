@@ -64,17 +64,3 @@ async def test_what_a_player_chose_is_there_the_next_time_and_lines_are_found_by
         await page.reload()
         await expect(page.locator("#hold")).to_be_checked()
         assert await page.evaluate("document.getElementById('voices').volume") == pytest.approx(0.4)
-
-
-async def test_the_page_can_be_installed_and_fits_a_phone(table: TwinTable, opened: Open) -> None:
-    async with served(table) as url, opened(url, width=390, height=844) as page:
-        manifest = await page.evaluate("fetch('/static/app.webmanifest').then((found) => found.json())")
-        assert manifest["display"] == "standalone"
-        icon = await page.evaluate(f"fetch('{manifest['icons'][0]['src']}').then((found) => found.status)")
-        assert icon == 200
-        await sit(page, "tamsin")
-        box = await page.locator("#talk").bounding_box()
-        assert box is not None
-        assert box["y"] + box["height"] <= 844, "nobody scrolls to talk"
-        assert box["width"] > 300
-        assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")

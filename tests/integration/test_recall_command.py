@@ -5,9 +5,14 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
+from numpy import float32
+from numpy.typing import NDArray
 
-from tests.support.command_line import CommandLine, a_settings_file
+from glyphoxa.adapters.postgres.store import open_store
+from glyphoxa.recall.vectors import Embedder
+from tests.support.command_line import SALTMERE, CommandLine, a_settings_file
 
 Capture = pytest.CaptureFixture[str]
 DEBT = "Tamsin said: I heard she owes forty silver."
@@ -80,3 +85,32 @@ async def test_without_the_models_weights_words_alone_decide_and_that_is_said(cl
 async def test_who_asks_wrongly_hears_what_is_right(cli: CommandLine, arguments: tuple[str, ...], problem: str) -> None:
     code, shown, said = await cli.run("recall", *arguments)
     assert (code, shown, problem in said) == (1, "", True)
+
+
+# Around somebody
+
+
+AROUND = ("recall", "Who keeps from the water?", "--lexical", "--around", "The Anvil", "--npc")
+
+
+async def test_lines_about_people_at_a_place_are_found_by_the_place(cli: CommandLine, evenings_dsn: str) -> None:
+    async def embed(texts: list[str]) -> NDArray[float32]:
+        return np.eye(len(texts), 384, dtype=np.float32)
+
+    async with open_store(evenings_dsn, embedder=Embedder("m", 384, embed)) as store:
+        await store.chunks.fill_missing(SALTMERE)
+    shown = await cli.told(*AROUND, "Grimjaw", "--explain")
+    assert "Elowen never goes near the water" in shown
+    assert "names Elowen, 1 relation from The Anvil" in shown
+    assert "forty silver" not in shown
+
+
+async def test_who_heard_nothing_is_reminded_of_nothing(cli: CommandLine) -> None:
+    told = "Elowen has heard nothing relevant about The Anvil or related entities\n"
+    assert await cli.told(*AROUND, "Elowen") == told
+
+
+async def test_around_whom_nobody_is_called_is_an_error_with_the_names_that_are(cli: CommandLine) -> None:
+    asked = ("recall", "Who?", "--npc", "Grimjaw", "--around")
+    assert "The Anvil" in await cli.problem(*asked, "The Anvill", "--lexical")
+    assert "cannot be combined with --method" in await cli.problem(*asked, "The Anvil", "--method", "llm")

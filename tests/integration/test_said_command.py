@@ -179,12 +179,16 @@ async def test_an_utterance_is_found_retracted_and_taken_up_again(cli: CommandLi
     assert "baker" in await cli.told("show", "said")
 
 
-async def test_an_utterance_is_corrected(cli: CommandLine) -> None:
+async def test_words_and_speaker_of_an_utterance_are_corrected(cli: CommandLine) -> None:
     done = await cli.told("transcript", "correct", "Grimjaw is a baker", "Grimjaw is a smith.", "--yes")
     assert "instead: Grimjaw is a smith.\nno longer known: Grimjaw, occupation: baker\n" in done
     assert "corrected; to undo it: " in done
     assert "Grimjaw is a smith." in await cli.told("show", "said")
     assert "Grimjaw is a baker" in await cli.told("show", "history", "--limit", "1")
+    done = await cli.told("transcript", "correct", "Grimjaw is a smith", "--speaker", "borin ashfoot", "--yes")
+    assert re.search(r"instead: Borin Ashfoot: .*Grimjaw is a smith", done)
+    assert "Borin Ashfoot" in await cli.told("show", "said", "smith")
+    assert "said by Borin Ashfoot" in await cli.told("show", "history", "--limit", "1")
 
 
 async def test_another_speaker_unlearns_a_line_until_the_correction_is_undone(table: Store) -> None:
@@ -215,13 +219,6 @@ async def test_an_npcs_line_gets_no_player_as_its_speaker(table: Store) -> None:
     await table.log.append([an_utterance("Aye.", id="u3", speaker="Grimjaw", npc=SMITH)])
     with pytest.raises(InvalidInput, match="Grimjaw, an NPC, spoke utterance 'u3'"):
         await table.world.correct(CAMPAIGN, UtteranceId("u3"), "Aye.", BY_DM, by=SpokenBy(SpeakerId("bran"), "Bran"))
-
-
-async def test_speaker_of_an_utterance_is_corrected(cli: CommandLine) -> None:
-    done = await cli.told("transcript", "correct", "Grimjaw is a baker", "--speaker", "borin ashfoot", "--yes")
-    assert re.search(r"instead: Borin Ashfoot: .*Grimjaw is a baker", done)
-    assert "Borin Ashfoot" in await cli.told("show", "said", "baker")
-    assert "said by Borin Ashfoot" in await cli.told("show", "history", "--limit", "1")
 
 
 @pytest.mark.parametrize(
