@@ -30,7 +30,7 @@ from glyphoxa.web.events import Json, memory_json, scene_json, whole_scene_json
 from glyphoxa.web.hub import CloseReason, Hub, PageOutbox, PageReader
 from glyphoxa.web.ice import with_credentials
 from glyphoxa.web.own_lines import OwnLinesOfTable, RememberBody, SeatBody
-from glyphoxa.web.page_socket import MAX_TEXT_LENGTH, PageSocket, Rationed, SeatLimits
+from glyphoxa.web.page_socket import MAX_TEXT_LENGTH, PageSocket, SeatLimits
 from glyphoxa.web.requests import Guard, PageProblem, content_of, on_error, problem_of
 from glyphoxa.web.seats import DEADLINES, Deadlines, SeatClaim, Seats, TakenSeat
 
@@ -286,43 +286,32 @@ class _Web:
             await socket.send_denial_response(await on_error(socket, error))
             return
         await socket.accept()
-        outbox = PageOutbox()
-        if player is None:
-            await self._watch(socket, visitor, grants, outbox)
-            return
+        outbox, limits, place = PageOutbox(), SeatLimits(), None
         try:
-            self._limits_of(player).need_request()
-            place = await self._sit(socket, player, grants, outbox)
+            if player is None:
+                self._spectators.need_request("requests to watch")
+            else:
+                limits = self._limits_of(player)
+                limits.need_request()
+                place = await self._sit(socket, player, grants, outbox)
         except GlyphoxaError as error:
             await _refuse(socket, error)
             return
         except (WebSocketDisconnect, RuntimeError):
             logger.debug("the page closed before it had its seat")
             return
-        seat = f"the seat of {place.player.id}"
-        visitor.record(AuditKind.SAT_DOWN if place.attempt <= 1 else AuditKind.CAME_BACK, grants.who, seat)
+        seat = "" if place is None else f"the seat of {place.player.id}"
+        visitor.record(_arrival(place), grants.who, seat)
         try:
             # No await between the two, so that no event is lost between the history and what follows.
             outbox.put_json(self._welcome(grants, place, language=asked.get("language", "")))
-            with self._hub.joined(outbox, PageReader(place.player.id, is_dm=grants.may(Action.DIRECT))):
-                limits, pulse = self._limits_of(place.player.id), self._deadlines.pulse
-                await PageSocket(socket, self._table, place, outbox, limits, visitor, pulse).serve()
+            with self._hub.joined(outbox, PageReader(player, is_dm=grants.may(Action.DIRECT))):
+                await PageSocket(socket, self._table, place, outbox, limits, visitor, self._deadlines.pulse).serve()
         finally:
-            # A stopping server cancels this task here; the seat must still be left.
-            await asyncio.shield(self._seats.stand(place, outbox=outbox))
-            visitor.record(AuditKind.LEFT, grants.who, seat)
-
-    async def _watch(self, socket: WebSocket, visitor: Visitor, grants: Grants, outbox: PageOutbox) -> None:
-        """Serve a spectator, who has no seat."""
-        try:
-            self._spectators.need_request("requests to watch")
-        except Rationed as error:
-            await _refuse(socket, error)
-            return
-        visitor.record(AuditKind.WATCHES, grants.who)
-        outbox.put_json(self._welcome(grants, None))
-        with self._hub.joined(outbox, PageReader(None, is_dm=grants.may(Action.DIRECT))):
-            await PageSocket(socket, self._table, None, outbox, SeatLimits(), visitor, self._deadlines.pulse).serve()
+            if place is not None:
+                # A stopping server cancels this task here; the seat must still be left.
+                await asyncio.shield(self._seats.stand(place, outbox=outbox))
+                visitor.record(AuditKind.LEFT, grants.who, seat)
 
     async def _sit(self, socket: WebSocket, player: PlayerId, grants: Grants, outbox: PageOutbox) -> TakenSeat:
         """Take a seat as `Seats.sit` does, and send beats meanwhile while an ear opens."""
@@ -338,7 +327,7 @@ class _Web:
             raise
         return sitting.result()
 
-    def _welcome(self, grants: Grants, place: TakenSeat | None, *, language: str = "") -> Json:
+    def _welcome(self, grants: Grants, place: TakenSeat | None, *, language: str) -> Json:
         player = place.player if place is not None else None
         return {
             "type": "welcome",
@@ -415,6 +404,12 @@ class _Web:
 
     def _tell_seats(self) -> None:
         self._hub.send({"type": "seats", "players": self._players()})
+
+
+def _arrival(place: TakenSeat | None) -> AuditKind:
+    if place is None:
+        return AuditKind.WATCHES
+    return AuditKind.SAT_DOWN if place.attempt <= 1 else AuditKind.CAME_BACK
 
 
 def _claim(socket: WebSocket, *, is_owner: bool) -> SeatClaim:

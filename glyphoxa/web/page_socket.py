@@ -22,7 +22,7 @@ from glyphoxa.domain.ids import LineId, PlayerId, SceneId, is_line
 from glyphoxa.npc.table import Table
 from glyphoxa.web.access.links import Visitor
 from glyphoxa.web.access.records import AuditKind
-from glyphoxa.web.access.roles import Action, Forbidden, Grants, Refusal
+from glyphoxa.web.access.roles import Action, Forbidden, Refusal
 from glyphoxa.web.events import Json
 from glyphoxa.web.hub import CloseReason, PageOutbox
 from glyphoxa.web.requests import PageProblem, first_problem, problem_of
@@ -118,7 +118,7 @@ class PageSocket:
         while True:
             self.outbox.put_json({"type": "beat"})
             await asyncio.sleep(self.pulse.every_ms / 1_000)
-            if not self._is_still_invited():
+            if not self.visitor.grants.may(Action.WATCH if self.place is None else Action.PLAY, self._player):
                 self.outbox.close(CloseReason.NOT_INVITED)
                 return
             if self._beats and loop_ms() - self._heard_ms > self.pulse.server_waits_ms:
@@ -173,24 +173,11 @@ class PageSocket:
     def _player(self) -> PlayerId | None:
         return self.place.player.id if self.place is not None else None
 
-    def _need(self, action: Action) -> Grants:
-        """Raises: NotInvited | Forbidden."""
-        grants = self.visitor.grants
-        grants.need(action, self._player if action is Action.PLAY else None)
-        return grants
-
-    def _is_still_invited(self) -> bool:
-        try:
-            self._need(Action.WATCH if self.place is None else Action.PLAY)
-        except InvalidInput:
-            return False
-        return True
-
     def _say(self, words: str, line: str | None) -> None:
         player = self._player
         if player is None:
             raise Forbidden(Action.PLAY)
-        self._need(Action.PLAY)
+        self.visitor.admit(Action.PLAY, player)
         if line is not None and not is_line(line):
             raise InvalidInput("the id of a line is 16 to 32 lower-case letters and digits")
         if len(words) > MAX_TEXT_LENGTH:
@@ -203,7 +190,7 @@ class PageSocket:
             self.outbox.put_json({"type": "kept", "line": line})
 
     async def _move(self, scene: SceneId) -> None:
-        grants = self._need(Action.MOVE)
+        grants = self.visitor.admit(Action.MOVE)
         self.limits.need_request("scene changes")
         if not await done_within(MOVE_WITHIN_MS, self.table.move(scene)):
             raise NotNow("the scene did not change in time; try again")
