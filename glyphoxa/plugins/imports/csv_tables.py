@@ -13,7 +13,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path, PurePosixPath
@@ -37,7 +37,7 @@ from glyphoxa.plugins.imports.source_words import encoding_of
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
+class _Columns:
     """The columns of a kind of table. Any other column is the author's own.
 
     Attributes:
@@ -45,15 +45,11 @@ class Columns:
     """
 
     required: tuple[str, ...]
-    optional: tuple[str, ...] = ()
-
-    @property
-    def known(self) -> tuple[str, ...]:
-        return (*self.required, *self.optional)
+    known: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class CsvRow:
+class _Row:
     """
     Attributes:
         line: Where it begins, from 1.
@@ -65,28 +61,25 @@ class CsvRow:
 
 
 @dataclass(frozen=True, slots=True)
-class LocatedCsv:
+class _Table:
     """
     Attributes:
         path: Shown in messages.
-        own: Columns that are not of its kind, as they are written.
+        own: _Columns that are not of its kind, as they are written.
         remarks: Entries whose author may have meant something else.
     """
 
     path: Path
-    columns: Columns
+    columns: _Columns
     own: tuple[str, ...]
-    rows: tuple[CsvRow, ...]
-    remarks: tuple[Problem, ...] = ()
-
-    def own_cells(self, row: CsvRow) -> dict[str, str]:
-        return {column: row.cells[column] for column in self.own if column in row.cells}
+    rows: tuple[_Row, ...]
+    remarks: tuple[Problem, ...]
 
 
-ENTITIES: Final = Columns(("name", "type"), ("aliases", "known_by", "hidden"))
-RELATIONSHIPS: Final = Columns(("source", "type", "target"), ("known_by", "hidden"))
-_KINDS: Final = (RELATIONSHIPS, ENTITIES)
-FILES: Final = ("entities.csv", "relationships.csv")
+_ENTITIES: Final = _Columns(("name", "type"), ("name", "type", "aliases", "known_by", "hidden"))
+_RELATIONSHIPS: Final = _Columns(("source", "type", "target"), ("source", "type", "target", "known_by", "hidden"))
+_KINDS: Final = (_RELATIONSHIPS, _ENTITIES)
+_FILES: Final = ("entities.csv", "relationships.csv")
 _YES, _NO = ("yes", "ja", "true", "1", "x"), ("no", "nein", "false", "0")
 _ONLY_HIDDEN: Final = "named only by hidden relations"
 _name: TypeAdapter[str] = TypeAdapter(Name)
@@ -96,7 +89,7 @@ def read_csv_tables(files: SourceFiles) -> SourceWorld:
     """Raises: InvalidInput: There are no such tables; or with every mistake in them, each at its line."""
     names = files.names if files.names == (files.path.name,) else _tables_in(files)
     failures: list[str] = []
-    tables: list[LocatedCsv] = []
+    tables: list[_Table] = []
     for name in names:
         path = files.path if name == files.path.name else files.path / name
         try:
@@ -105,10 +98,8 @@ def read_csv_tables(files: SourceFiles) -> SourceWorld:
             failures.append(str(error))
     remarks = [f"{table.path}:{each.line}: {each.text}" for table in tables for each in table.remarks]
     documents: dict[str, SourceDocument] = {}
-    relations: list[_Relation] = []
-    for table in tables:
-        is_of_entities = table.columns is ENTITIES
-        rows = _entities(table, documents) if is_of_entities else _relations(table, relations, remarks)
+    for table in sorted(tables, key=lambda each: each.columns is not _ENTITIES):
+        rows = (_entities if table.columns is _ENTITIES else _relations)(table, documents, remarks)
         wrong_columns = (Problem(1, problem) for name in table.own if (problem := wrong_attribute(name)))
         if problems := [*wrong_columns, *islice(rows, MOST_TOLD)]:
             failures.append(str(InvalidFile(table.path, problems)))
@@ -117,21 +108,22 @@ def read_csv_tables(files: SourceFiles) -> SourceWorld:
     if any("known_by" in row.cells for table in tables for row in table.rows):
         remarks.append("`known_by` hides a row; accept it, then: glyphoxa entity secret NAME --known-by NPC")
     name = files.path.resolve().stem
-    return SourceWorld("csv", name, name, _related(documents, relations, remarks), tuple(remarks))
+    return SourceWorld("csv", name, name, tuple(documents.values()), tuple(remarks))
 
 
 def _tables_in(files: SourceFiles) -> list[str]:
     """Return the tables of the outermost folder that has any."""
-    found = [name for name in files.names if PurePosixPath(name).name in FILES]
+    found = [name for name in files.names if PurePosixPath(name).name in _FILES]
     if not found:
+        named = " or ".join(_FILES)
         raise InvalidInput(
-            f"{files.path}: no table in it; name a .csv file (Excel: save as CSV) or what contains {' or '.join(FILES)}"
+            f"{files.path}: no table in it; name a .csv file (Excel: save as CSV) or what contains {named}"
         )
     folder = min((PurePosixPath(name).parent for name in found), key=lambda each: len(str(each).removeprefix(".")))
     return [name for name in found if PurePosixPath(name).parent == folder]
 
 
-def _entities(table: LocatedCsv, made: dict[str, SourceDocument]) -> Iterator[Problem]:
+def _entities(table: _Table, made: dict[str, SourceDocument], _remarks: list[str]) -> Iterator[Problem]:
     """Add the entities of a table to `made`, by key, and yield the mistakes in its rows."""
     # The DM reviews the author's own types, but one that is nearly one of ours is a mistake.
     named = {row.cells["type"] for row in table.rows}
@@ -153,7 +145,7 @@ def _entities(table: LocatedCsv, made: dict[str, SourceDocument]) -> Iterator[Pr
             wrong.append(f"{name!r} and {made[key].name!r} give the same id, {key!r}; rename one of them")
         is_hidden = _is_hidden(row, wrong)
         yield from (Problem(row.line, each) for each in wrong)
-        marks, attributes, texts = _read_cells(table.own_cells(row))
+        marks, attributes, texts = _read_cells(table, row)
         why = "column 'hidden' or 'known_by'" if is_hidden else "; ".join(marks) or name_mark((name,), ())
         made[key] = SourceDocument(
             key,
@@ -169,8 +161,9 @@ def _entities(table: LocatedCsv, made: dict[str, SourceDocument]) -> Iterator[Pr
         )
 
 
-def _read_cells(cells: Mapping[str, str]) -> tuple[list[str], dict[str, str], tuple[SourceText, ...]]:
-    """Return what hides the row of these cells, its attributes, and what only the DM may know of them."""
+def _read_cells(table: _Table, row: _Row) -> tuple[list[str], dict[str, str], tuple[SourceText, ...]]:
+    """Return what hides a row, its attributes, and what only the DM may know of them."""
+    cells = {column: row.cells[column] for column in table.own if column in row.cells}
     marks = {name: property_mark(name, [value]) for name, value in cells.items()}
     attributes: dict[str, str] = {}
     for_dm: list[SourceText] = []
@@ -188,28 +181,19 @@ def _read_cells(cells: Mapping[str, str]) -> tuple[list[str], dict[str, str], tu
     return of_row[:1], attributes, tuple(for_dm)
 
 
-@dataclass(frozen=True, slots=True)
-class _Relation:
+def _relations(table: _Table, made: dict[str, SourceDocument], remarks: list[str]) -> Iterator[Problem]:
+    """Add the relations of a table to the documents in `made`, and yield the mistakes in its rows.
+
+    A name that no row of entities has may be one of the campaign: its document is a concept, which may be part of any
+    entity of that name. It is hidden if all its relations are. A name is read as the review reads it: an alias of a
+    hidden row means that row. Hints about types become remarks.
     """
-    Attributes:
-        source: The name of an entity, like `target`.
-        texts: For the DM only.
-        file: The name of its table.
-    """
-
-    source: str
-    type: str
-    target: str
-    attributes: Mapping[str, str]
-    hidden: bool
-    texts: tuple[SourceText, ...]
-    file: str
-
-
-def _relations(table: LocatedCsv, made: list[_Relation], remarks: list[str]) -> Iterator[Problem]:
-    """Add the relations of a table to `made`, and yield the mistakes in its rows. Hints about types become remarks."""
+    known = Resolver(sorted(made.values(), key=lambda one: not one.hidden), _called, campaign="", what="document")
     lines: dict[str, int] = {}
     hinted: set[str] = set()
+    named: list[str] = []
+    links: dict[str, list[SourceLink]] = {}
+    for_dm: dict[str, list[SourceText]] = {}
     for row in table.rows:
         source, kind, target = row.cells["source"], IN_ENGLISH.spelled(row.cells["type"]), row.cells["target"]
         wrong = [problem for each in (source, kind, target) if (problem := _wrong_name(each))]
@@ -223,56 +207,39 @@ def _relations(table: LocatedCsv, made: list[_Relation], remarks: list[str]) -> 
             hinted.add(kind)
             remarks.append(f"{table.path}:{row.line}: {hint}")
         is_hidden = _is_hidden(row, wrong)
-        yield from (Problem(row.line, each) for each in wrong)
-        marks, attributes, texts = _read_cells(table.own_cells(row))
-        is_hidden = is_hidden or bool(marks or texts)
-        made.append(_Relation(source, kind, target, attributes, is_hidden, texts, table.path.name))
-
-
-def _related(
-    documents: dict[str, SourceDocument], relations: Iterable[_Relation], remarks: list[str]
-) -> tuple[SourceDocument, ...]:
-    """Return the documents with their relations, and documents of the names that only relations have.
-
-    Such a name may be one of the campaign: its document is a concept, which may be part of any entity of that name. It
-    is hidden if all its relations are. A name is read as the review reads it: an alias of a hidden row means that row.
-    """
-    hidden_first = sorted(documents.values(), key=lambda one: not one.hidden)
-    known = Resolver(hidden_first, _called, campaign="", what="document")
-    named: list[str] = []
-    links: dict[str, list[SourceLink]] = {}
-    texts: dict[str, list[SourceText]] = {}
-    for relation in relations:
-        ends: list[SourceDocument] = []
-        for name in (relation.source, relation.target):
+        if wrong:
+            yield from (Problem(row.line, each) for each in wrong)
+            continue
+        marks, attributes, texts = _read_cells(table, row)
+        ends: list[str] = []
+        for name in (source, target):
             end = known.exact_or_bare(name) or known.by_id.get(slug(name))
             if end is None:
                 why = name_mark((name,), ()) or _ONLY_HIDDEN
-                end = SourceDocument(slug(name), name, "concept", "row", relation.file, hidden=True, why=why)
+                end = SourceDocument(slug(name), name, "concept", "row", table.path.name, hidden=True, why=why)
                 known.add(end)
                 named.append(end.key)
-            ends.append(end)
-        is_hidden = relation.hidden or any(end.hidden and end.why != _ONLY_HIDDEN for end in ends)
-        for end in ends:
-            if end.hidden and not is_hidden:
-                known.add(replace(end, hidden=False, why=""))
-        source, target = (end.key for end in ends)
-        links.setdefault(source, []).append(SourceLink(target, relation.type, is_hidden, relation.attributes))
-        texts.setdefault(source, []).extend(relation.texts)
+                made[end.key] = end
+            ends.append(end.key)
+        is_hidden = (
+            is_hidden or bool(marks or texts) or any(made[end].hidden and made[end].why != _ONLY_HIDDEN for end in ends)
+        )
+        if not is_hidden:
+            made |= {end: replace(made[end], hidden=False, why="") for end in ends if made[end].hidden}
+        links.setdefault(ends[0], []).append(SourceLink(ends[1], kind, is_hidden, attributes))
+        for_dm.setdefault(ends[0], []).extend(texts)
+    for key, found in links.items():
+        made[key] = replace(made[key], links=tuple(found), texts=(*made[key].texts, *for_dm[key]))
     if named:
-        names = shown(", ".join(known.by_id[key].name for key in named))
+        names = shown(", ".join(made[key].name for key in named))
         remarks.append(f"{names}: no row says what they are; each becomes part of what has its name, or a concept")
-    return tuple(
-        replace(each, texts=(*each.texts, *texts.get(each.key, ())), links=tuple(links.get(each.key, ())))
-        for each in (known.by_id[key] for key in (*documents, *named))
-    )
 
 
 def _called(document: SourceDocument) -> Called:
     return Called(document.key, (document.name,), document.aliases)
 
 
-def _is_hidden(row: CsvRow, wrong: list[str]) -> bool:
+def _is_hidden(row: _Row, wrong: list[str]) -> bool:
     """Return whether not everybody may know a row. A cell that does not say so is added to `wrong`."""
     hidden = row.cells.get("hidden", "no").casefold()
     if hidden not in (*_YES, *_NO):
@@ -280,7 +247,7 @@ def _is_hidden(row: CsvRow, wrong: list[str]) -> bool:
     return hidden in _YES or "known_by" in row.cells
 
 
-def _listed(row: CsvRow, column: str) -> list[str]:
+def _listed(row: _Row, column: str) -> list[str]:
     """Split a cell at `;`."""
     return [part for part in (part.strip() for part in row.cells.get(column, "").split(";")) if part]
 
@@ -303,7 +270,7 @@ _ALMOST: Final = 0.93
 """A column this similar to a known one is that one, misspelt."""
 
 
-def _read_csv(path: Path, content: bytes) -> LocatedCsv:
+def _read_csv(path: Path, content: bytes) -> _Table:
     """Read a table of the first kind whose required columns are in the header.
 
     Raises:
@@ -366,7 +333,7 @@ def _records(text: str, separator: str) -> Iterator[tuple[int, list[str]]]:
         line = reader.line_num + 1
 
 
-def _names(header: list[str], columns: Columns) -> list[str]:
+def _names(header: list[str], columns: _Columns) -> list[str]:
     """Return the columns' names. Known ones may be written in capitals."""
     plain = [plain_name(name) for name in header]
     return [name.casefold() if name.casefold() in columns.known else name for name in plain]
@@ -383,10 +350,10 @@ def _no_kind(header: list[str]) -> str:
 
 
 def _table(
-    path: Path, records: Iterator[tuple[int, list[str]]], columns: Columns, names: list[str], remarks: list[Problem]
-) -> LocatedCsv:
+    path: Path, records: Iterator[tuple[int, list[str]]], columns: _Columns, names: list[str], remarks: list[Problem]
+) -> _Table:
     problems = list(_wrong_columns(columns, names))
-    rows: list[CsvRow] = []
+    rows: list[_Row] = []
     try:
         next(records)  # the header
         for line, cells in records:
@@ -400,17 +367,15 @@ def _table(
             if "" in found:
                 problems.append(Problem(line, f"{found['']!r} is in a column without a name"))
             problems += [Problem(line, f"{name!r} is empty") for name in columns.required if name not in found]
-            rows.append(CsvRow(line, found))
+            rows.append(_Row(line, found))
     except csv.Error as error:
         problems.append(Problem(rows[-1].line + 1 if rows else 2, f"not CSV from here on: {error}"))
     if problems:
         raise InvalidFile(path, problems)
-    return LocatedCsv(
-        path, columns, tuple(n for n in names if n and n not in columns.known), tuple(rows), tuple(remarks)
-    )
+    return _Table(path, columns, tuple(n for n in names if n and n not in columns.known), tuple(rows), tuple(remarks))
 
 
-def _as_meant(cells: Mapping[str, str], columns: Columns) -> tuple[dict[str, str], list[str]]:
+def _as_meant(cells: Mapping[str, str], columns: _Columns) -> tuple[dict[str, str], list[str]]:
     """Return the cells of a row as they are meant, and remarks."""
     meant: dict[str, str] = {}
     remarks: list[str] = []
@@ -423,7 +388,7 @@ def _as_meant(cells: Mapping[str, str], columns: Columns) -> tuple[dict[str, str
     return {column: cell for column, cell in meant.items() if cell}, remarks
 
 
-def _wrong_columns(columns: Columns, names: list[str]) -> Iterator[Problem]:
+def _wrong_columns(columns: _Columns, names: list[str]) -> Iterator[Problem]:
     seen: set[str] = set()
     for name in filter(None, names):
         if name.casefold() in seen:
