@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from pathlib import Path
 
 from glyphoxa.config.campaign_file import read_campaign
@@ -12,8 +11,10 @@ from tests.fuzz.running import FuzzTarget
 
 def feed(data: bytes, scratch: Path) -> None:
     scratch.write_bytes(data)
-    with suppress(InvalidInput):
+    try:
         read_campaign(scratch)
+    except InvalidInput as error:
+        assert str(scratch) in str(error)
 
 
 WORDS = (

@@ -32,12 +32,11 @@ from glyphoxa.dm.sessions import SessionDesk
 from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import HIDDEN, Claim, Provenance
-from glyphoxa.domain.node_types import DEFAULT_SCHEMA, Compression, NodeType
 from glyphoxa.names.wrong_forms import FormHeard, form_of
 from glyphoxa.world.entity_events import EntitiesMerged, EntityAdded, SlotDeclared
 from glyphoxa.world.events import Cause, RolledBack, UtteranceCorrected, difference
 from glyphoxa.world.fact_events import FactRejected, FactStated
-from tests.support.builders import CAMPAIGN, a_campaign, an_utterance
+from tests.support.builders import an_utterance
 from tests.support.bundle_schema import SCHEMA, schema
 from tests.support.bundles import exported, exported_for_players, imported
 from tests.support.command_line import CommandLine, a_settings_file
@@ -94,22 +93,6 @@ async def town(store: Store) -> Store:
 @pytest.fixture
 def cli(tmp_path: Path, dsn: str, capsys: pytest.CaptureFixture[str]) -> CommandLine:
     return CommandLine(a_settings_file(tmp_path, dsn), capsys)
-
-
-async def test_own_types_travel_with_a_bundle(store: Store) -> None:
-    relic = NodeType(("maker",), always_inject=True, instructions="Only relics.", every=3)
-    event = NodeType(("summary", "mood"), appends=True, compression=Compression(threshold=9))
-    types = {"relic": relic, "event": event, "omen": NodeType(active=False)}
-    await store.campaigns.load(replace(a_campaign(), node_types=types))
-    await imported(store, await exported(store, CAMPAIGN), into=OTHER)
-    assert (await store.campaigns.get(OTHER)).node_types == types
-
-
-async def test_a_bundle_of_before_there_were_own_types_is_loaded(town: Store) -> None:
-    bundle = await exported(town, TOWN)
-    assert "node_types" not in bundle
-    await imported(town, bundle, into=OTHER)
-    assert (await town.campaigns.get(OTHER)).schema == DEFAULT_SCHEMA
 
 
 async def test_what_comes_in_goes_out_the_same_byte_by_byte(town: Store, cli: CommandLine, tmp_path: Path) -> None:
@@ -205,15 +188,7 @@ def _of(table: str, at: int, **columns: object) -> Callable[[Any], None]:
 
 
 _BROKEN: dict[str, tuple[Callable[[Any], object], str]] = {
-    "version": (
-        lambda b: b.update(version=3),
-        "version is 3: this release reads versions 1 to 2; install a newer Glyphoxa",
-    ),
     "no table": (lambda b: b["tables"].pop("turns"), "tables has no 'turns'"),
-    "odd table": (
-        lambda b: b["tables"].update(turn=[]),
-        "tables.turn is not a table of a bundle: did you mean 'turns'",
-    ),
     "rows": (lambda b: b["tables"].update(turns=5), "tables.turns is 5: it must be a list of rows"),
     "kind": (_of("session_entries", 2, text=5), r"tables.session_entries\[2\].text is '5': it must be a text"),
     "truth": (_of("session_entries", 2, ordinal=True), "ordinal is 'True': it must be a whole number"),

@@ -91,18 +91,6 @@ async def test_tables_are_reviewed_and_join_the_campaign(cli: CommandLine, tmp_p
     assert "nothing to change" in await cli.told(*load(CAMPAIGN))  # the file is not about them
 
 
-async def test_row_with_known_by_is_hidden_until_these_npcs_may_know(cli: CommandLine, tmp_path: Path) -> None:
-    await cli.told(*load(CAMPAIGN))
-    (tmp_path / "entities.csv").write_text("name,type,trade,known_by\nOrla,npc,miller,Grimjaw\n")
-    assert "`known_by` hides a row" in await cli.told("import", "csv", tmp_path / "entities.csv")
-    await cli.told("import", "accept", "--all", "--yes")
-    facts = ("show", "facts", "--about", "Orla", "--as")
-    assert "miller" not in await cli.told(*facts, "Grimjaw")
-    await cli.told("entity", "secret", "Orla", "--known-by", "Grimjaw")
-    assert "miller" in await cli.told(*facts, "Grimjaw")
-    assert "miller" not in await cli.told(*facts, "Elowen")
-
-
 async def test_a_campaign_is_forked(cli: CommandLine, tmp_path: Path) -> None:
     await cli.told(*load(CAMPAIGN))
     await cli.told("campaign", "fork", "saltmere", "saltmere-2", "--name", "Other")
@@ -111,14 +99,6 @@ async def test_a_campaign_is_forked(cli: CommandLine, tmp_path: Path) -> None:
     shown = await cli.told("campaign", "show", "saltmere-2")
     assert shown.startswith("Other (saltmere-2)") and "Tidewhisper" in shown
     assert "a campaign 'saltmere-2' already exists" in await cli.problem("campaign", "fork", "saltmere", "saltmere-2")
-
-
-async def test_tables_are_checked_without_a_database(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "entities.csv").write_text("name,type\nOrla,npc\nBo,ncp\n")
-    assert await run("import", "csv", tmp_path, "--preview") == 1
-    assert f"{tmp_path}/entities.csv:3: unknown entity type 'ncp', did you mean 'npc'?" in capsys.readouterr().err
-    assert await run("campaign", "check", tmp_path / "entities.csv") == 1
-    assert "to bring in tables: glyphoxa import csv" in capsys.readouterr().err
 
 
 async def test_a_new_campaign_file_can_be_played_and_never_takes_the_place_of_another(

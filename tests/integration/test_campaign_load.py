@@ -18,9 +18,8 @@ from glyphoxa.domain.campaign import Campaign, Entity, Relationship
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId
 from glyphoxa.domain.knowledge import DM, Claim
-from glyphoxa.world.entity_events import EntityAdded, EntityRemoved
+from glyphoxa.world.entity_events import EntityRemoved
 from glyphoxa.world.events import Cause
-from glyphoxa.world.fact_events import FactReplaced
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, a_campaign
 from tests.support.known_of import entities_of, known_of
 from tests.support.patience import DEADLINE_S
@@ -95,34 +94,12 @@ async def test_what_a_file_keeps_from_somebody_reaches_those_it_names_and_nobody
         assert [fact.claim.predicate for fact in known.attributes].count("secret") == secrets
 
 
-async def test_a_change_of_the_file_is_an_event_and_nothing_else_is(store: Store) -> None:
-    await store.campaigns.load(a_campaign())
-    before = await n_events(store)
-    await store.campaigns.load(described("A tired smith."))
-    events = await store.world.events(CAMPAIGN, after=before)
-    assert [(type(e.event), e.cause.by) for e in events] == [(FactReplaced, "campaign_file")]
-    assert await value(store) == "A tired smith."
-
-
 async def test_a_change_of_the_file_can_be_undone_and_stays_undone(store: Store) -> None:
     await store.campaigns.load(a_campaign())
     await store.campaigns.load(described("A tired smith."))
     await store.world.undo(CAMPAIGN, [await n_events(store)], DECIDED)
     assert (await store.campaigns.load(described("A tired smith."))).is_empty
     assert await value(store) == "Grimjaw is a smith."
-
-
-async def test_what_the_dm_decided_survives_a_reload(store: Store) -> None:
-    await store.campaigns.load(a_campaign())
-    edited = FactReplaced(SMITH_CLAIM.fact_id, Claim.attribute(GRIMJAW, "description", "A spy."))
-    added = EntityAdded(ORLA, "npc", "Orla")
-    await store.world.commit(CAMPAIGN, [EntityRemoved(ELDRINAX), edited, added], DECIDED)
-    npcs = (replace(a_campaign().npcs[0], persona="You are tired."), a_campaign().npcs[1])
-    told = await store.campaigns.load(replace(a_campaign(), npcs=npcs))
-    assert (told.events, told.changed) == ((), ("NPC Grimjaw",))
-    assert "Orla" in await names(store) and "Eldrinax" not in await names(store)
-    assert await value(store) == "A spy."
-    assert (await store.campaigns.get(CAMPAIGN)).npcs == npcs
 
 
 async def test_what_was_shown_is_what_is_done_or_nothing(store: Store) -> None:

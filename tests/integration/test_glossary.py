@@ -96,19 +96,6 @@ async def prompt_of(
     return "\n".join(message.content for message in with_hot_context(asked, hot).messages)
 
 
-async def test_accepted_meaning_is_in_the_prompts_of_those_who_heard_it(table: Store) -> None:
-    await say(table, FIRST, "I fear the Geometers.")
-    await say(table, "I dreamt of the Geometers.", heard_by=(INNKEEPER,))
-    [meaning] = await proposals(table)
-    assert meaning.claim.content == FIRST
-    assert (FIRST in await prompt_of(table, SMITH)) is False
-    assert "Words of this world: Geometers." in await prompt_of(table, SMITH)
-    await (await desk(table)).facts.confirm([meaning.id])
-    assert f"Geometers: {FIRST}" in await prompt_of(table, SMITH)
-    heard_the_name_only = await prompt_of(table, INNKEEPER)
-    assert "Geometers" in heard_the_name_only and "builders" not in heard_the_name_only
-
-
 async def test_corrected_meaning_replaces_the_proposal(table: Store) -> None:
     await say(table, FIRST, "I fear the Geometers.")
     [meaning] = await proposals(table)
@@ -164,12 +151,6 @@ async def test_withheld_line_is_no_use_of_a_term(table: Store) -> None:
     await say(table, "Then we will ask ORACLE.", worker=worker)
     [meaning] = await proposals(table)
     assert meaning.claim.content == "ORACLE answers every question."
-
-
-async def test_restarted_worker_proposes_nothing_twice(table: Store) -> None:
-    for line in (FIRST, "I fear the Geometers.", "What do the Geometers want?", "To the Geometers!"):
-        await say(table, line)  # each with a new worker
-    assert len(await proposals(table)) == 1
 
 
 async def test_terms_of_one_campaign_are_in_no_prompt_of_another(table: Store) -> None:

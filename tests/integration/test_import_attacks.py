@@ -10,7 +10,6 @@ import pytest
 from benchmarks.foundry_worlds import FOR_ALL, FOR_GM, invented_world, write_world
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.dm.imported import EVERYTHING
-from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.knowledge import DM, Viewer
 from glyphoxa.plugins.imports.readers import read_source
 from tests.support.builders import CAMPAIGN, SMITH, a_campaign
@@ -80,41 +79,3 @@ async def test_hostile_names_are_stored_once_and_in_one_line(store: Store, tmp_p
     assert all(name.isprintable() and len(name) <= 200 for name in new)
     again = await desk.take_in(read_source("foundry", tmp_path / "world.json"))
     assert (again.n_new, again.n_changed, again.gone) == (0, 0, ())
-
-
-async def test_hostile_card_is_stored_and_nothing_in_it_runs(store: Store, tmp_path: Path) -> None:
-    await store.campaigns.load(a_campaign())
-    texts = [*HOSTILE, "{{random::a::b}}", "{{roll:d6}} /setvar x=1 |", "[[/r 1d6]] @UUID[Actor.x]{y} {% include x %}"]
-    entries = [{"keys": [text], "content": f"{text} sleeps."} for text in texts]
-    card = {
-        "name": "Odo",
-        **dict.fromkeys(("description", "first_mes", "mes_example", "creator_notes"), "\n".join(texts)),
-    }
-    (tmp_path / "odo.json").write_text(json.dumps({"data": {**card, "character_book": {"entries": entries}}}))
-    desk = store.imports(CAMPAIGN)
-    source = read_source("card", tmp_path / "odo.json")
-    assert (await desk.take_in(source)).n_new == len(source.documents) >= len(texts)
-    await desk.accept(EVERYTHING)
-    known = await everything_known(store, SMITH)
-    assert "DROP TABLE" in known and "{{random:a:b}}" in known and "script> sleeps" not in known
-    again = await desk.take_in(read_source("card", tmp_path / "odo.json"))
-    assert (again.n_new, again.n_changed, again.gone) == (0, 0, ())
-
-
-async def test_source_cut_anywhere_is_refused_or_read(store: Store, tmp_path: Path) -> None:
-    await store.campaigns.load(a_campaign())
-    desk = store.imports(CAMPAIGN)
-    write_world(invented_world(30, seed=3), tmp_path / "world", "leveldb")
-    table = tmp_path / "world/data/actors/000005.ldb"
-    whole = table.read_bytes()
-    n_refused = 0
-    for part in range(10):
-        table.write_bytes(whole[: len(whole) * part // 10])
-        try:
-            source = read_source("foundry", tmp_path / "world")
-        except InvalidInput as error:
-            assert "data/actors" in str(error)
-            n_refused += 1
-        else:
-            await desk.take_in(source)
-    assert n_refused == 10 and await desk.waiting() == (0, [])

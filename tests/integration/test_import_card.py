@@ -96,14 +96,6 @@ async def test_hidden_card_about_a_known_person_stays_out_of_its_draft(cli: Comm
     assert "Wanda rows." in shown and "thrifty" not in shown
 
 
-async def test_changed_persona_needs_review(cli: CommandLine, tmp_path: Path) -> None:
-    await cli.told("import", "accept", "--all", "--yes")
-    changed = card(2, character_book=BOOK, creator_notes=NOTES, personality="merry")
-    (tmp_path / "wanda.png").write_bytes(png(text_chunk(changed)))
-    assert "1 changed, 2 unchanged" in await cli.told("import", "card", tmp_path / "wanda.png")
-    assert "changed: personality (hidden) 'merry.'" in await cli.told("import", "review", "--all")
-
-
 async def test_form_of_the_desk_carries_persona_and_examples(
     cli: CommandLine, file: Path, campaign_dsn: str, tmp_path: Path
 ) -> None:

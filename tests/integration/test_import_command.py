@@ -12,7 +12,7 @@ import pytest
 from glyphoxa.config.campaign_file import read_portrait
 from tests.support.command_line import CAMPAIGN_FILE, CommandLine, a_settings_file, rows, run
 from tests.support.pictures import AUTHOR, a_picture
-from tests.support.vault import CACHE_TEXT, a_vault
+from tests.support.vault import a_vault
 
 
 @pytest.fixture
@@ -108,15 +108,6 @@ async def test_accept_asks_before_it_changes_the_campaign(
     code, shown, asked = await cli.run("import", "accept", "--all")
     assert code == 1 and "+ Gull Tower" in shown and "This accepts 4 documents. Use --yes" in asked
     assert "Gull Tower" not in await cli.told("campaign", "show")
-
-
-async def test_hidden_document_stays_hidden_after_it_is_accepted(cli: CommandLine, vault: Path) -> None:
-    await cli.told("import", "markdown", vault)
-    await cli.told("import", "accept", "--all", "--yes")
-    assert "Ysolde" in await cli.told("show", "entities")
-    known = await cli.told("show", "facts", "--as", "Grimjaw")
-    assert CACHE_TEXT not in known and "Ysolde" not in known
-    assert "Gull Tower" in known
 
 
 def a_foundry_world(directory: Path) -> Path:

@@ -1,19 +1,16 @@
-"""Imports at the worst moment: two at once, a killed process, a database that refuses, another campaign."""
+"""Imports at the worst moment: two at once, a database that refuses, another campaign."""
 
 from __future__ import annotations
 
 import asyncio
-import random
-import sys
-from contextlib import suppress
 from dataclasses import replace
 
 import pytest
 
-from glyphoxa.adapters.postgres.store import Store, open_store
+from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.imports import PostgresImports
 from glyphoxa.adapters.postgres.world.world import WorldWriting
-from glyphoxa.dm.imported import EVERYTHING, DocumentSelection
+from glyphoxa.dm.imported import EVERYTHING
 from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId
 from glyphoxa.domain.knowledge import DM
@@ -22,10 +19,8 @@ from glyphoxa.world.events import Cause
 from tests.support.builders import CAMPAIGN, a_campaign
 from tests.support.known_of import entities_of
 from tests.support.patience import DEADLINE_MS, DEADLINE_S
-from tests.support.proof import IS_PROOF
 from tests.support.source_worlds import MILL, MILLER, SPY, a_world
 
-KILLS = 40 if IS_PROOF else 2
 N_DOCUMENTS = 20
 MANY = a_world(*(replace(SPY, key=f"Actor.{n}", name=f"Vask {n}") for n in range(N_DOCUMENTS)))
 
@@ -110,43 +105,3 @@ async def test_no_campaign_sees_the_imports_of_another(store: Store, desk: Postg
     assert (await other.take_in(a_world(MILL))).n_new == 1
     with pytest.raises(NotFound, match="no campaign"):
         await store.imports(CampaignId("third")).take_in(a_world(MILL))
-
-
-async def accept_one_by_one(dsn: str) -> None:
-    """Accept one document after the other, until this process is killed."""
-    async with open_store(dsn) as store:
-        desk = store.imports(CAMPAIGN)
-        await desk.waiting()
-        print("ready", flush=True)  # noqa: T201 - the test reads it
-        while (await desk.waiting())[0]:
-            _, [first] = await desk.waiting(limit=1)
-            await desk.accept(DocumentSelection(keys=(first.document.key,)))
-        await asyncio.Event().wait()
-
-
-async def test_killed_process_accepts_a_document_wholly_or_not_at_all(
-    store: Store, desk: PostgresImports, dsn: str
-) -> None:
-    await desk.take_in(MANY)
-    dice = random.Random(7)
-    for _ in range(KILLS):
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "tests.integration.test_import_faults", dsn, stdout=asyncio.subprocess.PIPE
-        )
-        assert process.stdout is not None
-        async with asyncio.timeout(DEADLINE_S):
-            assert await process.stdout.readline() == b"ready\n"
-        # Anywhere in its work: the moment is not what is asserted.
-        await asyncio.sleep(dice.random() / 3)
-        process.kill()
-        await process.wait()
-        n_waiting, waiting = await desk.waiting()
-        assert await vasks(store) == {f"Vask {n}" for n in range(N_DOCUMENTS)} - {w.document.name for w in waiting}
-        assert n_waiting == len(waiting)
-    await desk.take_in(MANY)
-    assert len(await vasks(store)) == N_DOCUMENTS - (await desk.waiting())[0]
-
-
-if __name__ == "__main__":
-    with suppress(KeyboardInterrupt):
-        asyncio.run(accept_one_by_one(sys.argv[1]))

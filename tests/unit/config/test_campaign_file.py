@@ -348,15 +348,6 @@ def test_file_full_of_mistakes_reports_a_limited_number(tmp_path: Path) -> None:
     assert len(found) == 101 and found[-1].endswith("and 2900 more")
 
 
-def test_an_npc_has_a_priority_within_a_range(tmp_path: Path) -> None:
-    path = tmp_path / "campaign.yaml"
-    for text, priority in ((TWO, 1), (TWO.replace("Grimjaw.}", "Grimjaw., priority: 4}"), 4)):
-        path.write_text(text)
-        assert read_campaign(path).campaign.npcs[0].priority == priority
-    (mistake,) = mistakes(tmp_path, TWO.replace("Grimjaw.}", "Grimjaw., priority: 11}"))
-    assert mistake.startswith("6: priority of 'Grimjaw'") and "10" in mistake
-
-
 # Portraits: which are taken, and that nothing but the picture is
 
 SVG = b'<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>'

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.located_yaml import MOST_VALUES, InvalidFile, LocatedYaml, read_yaml
 from glyphoxa.config.settings import read_settings
-from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
 from tests.support.proof import n_examples
 
 FUZZ = settings(
@@ -228,31 +227,6 @@ def test_a_large_campaign_is_read(tmp_path: Path) -> None:
     entities = "".join(f"  - {{name: Name{n}, type: item}}\n" for n in range(MOST_VALUES // 5 - 10))
     (tmp_path / "c.yaml").write_text(f"campaign: {{name: Town}}\nentities:\n{entities}")
     assert len(read_campaign(tmp_path / "c.yaml").campaign.entities) == MOST_VALUES // 5 - 10
-
-
-_PIECES = ["a: b\n", "- ", "[", "]", "{", "}", ": ", ", ", "&a ", "*a", "<<: ", "!", "!!int ", "'", '"', "|\n", ">-\n ",
-           "\n", "  ", "\t", "#", " #3", "? ", "---\n", "...\n", "%TAG", "~", "0x1", "12:30", "é", "\x85"]  # fmt: skip
-
-
-@FUZZ
-@given(text=st.lists(st.sampled_from(_PIECES), max_size=40).map("".join) | st.text(max_size=60))
-def test_any_text_is_read_or_refused_in_words(tmp_path: Path, text: str) -> None:
-    path = tmp_path / "any.yaml"
-    path.write_bytes(text.encode("utf-8", "surrogatepass"))
-    for reading in (read_yaml, read_campaign, read_settings):
-        try:
-            reading(path)
-        except GlyphoxaError as error:
-            assert str(path) in str(error)
-
-
-@FUZZ
-@given(content=st.binary(max_size=200))
-def test_any_bytes_are_read_or_refused_in_words(tmp_path: Path, content: bytes) -> None:
-    try:
-        read(tmp_path, content)
-    except InvalidInput as error:
-        assert str(tmp_path / "file.yaml") in str(error)
 
 
 _TEXT = st.text(st.characters(blacklist_categories=["Cs", "Cc", "Cn", "Co"], blacklist_characters="﻿"), max_size=20)

@@ -5,17 +5,14 @@ from __future__ import annotations
 import json
 import zipfile
 from pathlib import Path
-from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from glyphoxa.dm.import_review import cleaned, digest_of
 from glyphoxa.dm.imported import SourceDocument, SourceWorld
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.plugins.imports.readers import read_source
-from tests.support.cards import BELL, BOOK, WANDA, card, chunk, png, text_chunk
+from tests.support.cards import BELL, BOOK, card, chunk, png, text_chunk
 from tests.support.pictures import a_picture
 
 
@@ -216,58 +213,3 @@ def test_folder_of_several_files_is_refused(tmp_path: Path) -> None:
         (tmp_path / name).write_text(json.dumps(card(1)))
     with pytest.raises(InvalidInput, match="has 2 files: name one of them"):
         read_source("card", tmp_path)
-
-
-ANYTHING = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats()
-    | st.text()
-    | st.sampled_from(["{{user}}:", "<!--", "[[", '"']),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
-    max_leaves=8,
-)
-ENTRY = st.dictionaries(
-    st.sampled_from(["uid", "id", "keys", "key", "name", "comment", "content", "enabled", "disable", "use_regex"]),
-    ANYTHING,
-)
-FIELDS = st.dictionaries(
-    st.sampled_from([*WANDA, "nickname", "creator_notes", "system_prompt", "extensions"]), ANYTHING
-)
-
-
-@settings(max_examples=150, deadline=None)
-@given(fields=FIELDS, entries=st.lists(ENTRY | ANYTHING, max_size=4), version=st.sampled_from([1, 2, 3, 0]))
-def test_any_json_of_the_schema_is_read_or_refused(
-    fields: dict[str, Any], entries: list[Any], version: int, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    book = {"entries": entries}
-    path = tmp_path_factory.mktemp("cards") / "any.json"
-    try:
-        world = read(path, book if version == 0 else card(version, **fields, character_book=book))
-    except InvalidInput as error:
-        assert "any.json" in str(error) and "\n" not in str(error)
-        return
-    for document in world.documents:
-        assert document.name and document.key
-        digest_of(document)
-
-
-LONG = [
-    "<!--" * 9_000,
-    "@a[" * 9_000,
-    "[[" * 20_000,
-    "{{" * 20_000,
-    "*" * 40_000,
-    "<" * 40_000,
-    '"' * 40_000,
-    "\n:" * 20_000,
-]
-
-
-@pytest.mark.parametrize("text", LONG)
-def test_hostile_texts_are_read_in_seconds(text: str, tmp_path: Path) -> None:
-    everywhere = dict.fromkeys(WANDA, text) | {"name": "W", "creator_notes": text}
-    entries = [{"keys": [text[:300]], "comment": text, "content": text}]
-    read(tmp_path / "w.json", card(2, **everywhere, character_book={"entries": entries}))

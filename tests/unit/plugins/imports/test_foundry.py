@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from glyphoxa.dm.imported import SourceDocument, SourceWorld
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.plugins.imports.readers import read_source
 from tests.support.foundry import Document, leveldb_records, write_leveldb, write_nedb, write_world
-from tests.support.proof import n_examples
 
 HIDDEN, LIMITED, OBSERVER, OWNER = range(4)
 
@@ -494,30 +493,6 @@ def test_folder_with_several_worlds_names_them(tmp_path: Path) -> None:
         write_world(tmp_path / name, {"actors": []}, version=13)
     with pytest.raises(InvalidInput, match="several worlds; import one of them: first, second"):
         read(tmp_path)
-
-
-@given(data=st.data())
-@settings(max_examples=n_examples(300))
-def test_strange_values_do_no_harm(data: st.DataObject) -> None:
-    plain = st.one_of(st.none(), st.booleans(), st.integers(-2, 3), st.floats(), st.text(max_size=5))
-    strange = st.recursive(
-        plain, lambda each: st.lists(each, max_size=2) | st.dictionaries(st.text(max_size=3), each, max_size=2)
-    )
-    collections = json.loads(json.dumps(WORLD))
-    everything = [each for documents in collections.values() for each in documents]
-    inside = [each for of in everything for kind in ("pages", "tokens", "notes", "items") for each in of.get(kind, [])]
-    for _ in range(data.draw(st.integers(1, 5))):
-        damaged = data.draw(st.sampled_from([*everything, *inside]))
-        damaged[data.draw(st.sampled_from([*damaged, "text", "_stats", "navName", "journal", "role"]))] = data.draw(
-            strange
-        )
-    with tempfile.TemporaryDirectory() as root:
-        (Path(root) / "data").mkdir()
-        (Path(root) / "world.json").write_text("{}")
-        for name, documents in collections.items():
-            write_nedb(Path(root) / "data" / f"{name}.db", documents)
-        world = read(Path(root))
-    assert all(each.name and each.name == each.name.strip() for each in world.documents)
 
 
 def test_document_without_letter_in_its_name_is_left_out(tmp_path: Path) -> None:

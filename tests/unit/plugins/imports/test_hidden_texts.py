@@ -289,6 +289,10 @@ def test_part_for_the_dm_is_hidden_with_its_reason_and_the_rest_is_not(tmp_path:
         "hideFromPlayers: true",
         "for: DM",
         "who can see: gm",
+        "hidden: true",
+        "secret: yes",
+        "publish: false",
+        "tags: [gm-only]",
     ],
 )
 def test_note_is_hidden_by_a_property_with_its_reason(tmp_path: Path, front: str) -> None:
@@ -298,7 +302,9 @@ def test_note_is_hidden_by_a_property_with_its_reason(tmp_path: Path, front: str
     assert document.why.startswith(("property", "tag"))
 
 
-@pytest.mark.parametrize("front", ["visibility: public", "visible: true", "known to: everyone", "status: alive"])
+@pytest.mark.parametrize(
+    "front", ["visibility: public", "known to: everyone", "status: alive", "secret: no", "publish: true", "secret:"]
+)
 def test_note_whose_property_is_open_is_public(tmp_path: Path, front: str) -> None:
     assert OPEN in seen_by_players(note_in(tmp_path, f"---\n{front}\n---\n{OPEN}\n"))
 

@@ -159,22 +159,6 @@ def test_link_means_the_note_beside_it_before_one_further_away(tmp_path: Path) -
     assert {each.name for each in world.documents} == {"Rusk", "Inn (A)", "Inn (B)", "Inn"}
 
 
-@pytest.mark.parametrize(
-    "front",
-    ["hidden: true", "secret: yes", "dm: true", "publish: false", "dg-publish: false", "tags: [gm-only]", "bad: ["],
-)
-def test_note_with_a_mark_is_hidden_with_all_its_texts(tmp_path: Path, front: str) -> None:
-    document = only(vault(tmp_path, {"Rusk.md": f"---\n{front}\n---\n{SECRET}"}))
-    assert document.hidden
-    assert open_text(document) == ""
-    assert SECRET in hidden_text(document)
-
-
-@pytest.mark.parametrize("front", ["hidden: false", "secret: no", "dm: false", "publish: true", "secret:"])
-def test_note_with_a_mark_that_is_off_is_public(tmp_path: Path, front: str) -> None:
-    assert not only(vault(tmp_path, {"Dmitri.md": f"---\n{front}\n---\nx"})).hidden
-
-
 def test_note_in_a_folder_for_the_dm_is_hidden(tmp_path: Path) -> None:
     world = vault(tmp_path, {"DM notes/Plot.md": "x", "Admins/Dmitri.md": "See [[Plot]]."})
     assert named(world, "Plot").hidden
@@ -334,8 +318,9 @@ def test_file_that_is_no_text_is_named(tmp_path: Path) -> None:
 
 
 def test_invalid_front_matter_is_reported_with_its_line(tmp_path: Path) -> None:
-    remarks = vault(tmp_path, {"Rusk.md": "---\nrace: Elf\nage: [\n---\nx"}).remarks
-    assert any(each.startswith("Rusk.md:") and "the note is hidden" in each for each in remarks)
+    world = vault(tmp_path, {"Rusk.md": "---\nrace: Elf\nage: [\n---\nx"})
+    assert only(world).hidden
+    assert any(each.startswith("Rusk.md:") and "the note is hidden" in each for each in world.remarks)
 
 
 def test_long_value_becomes_a_text_and_loses_nothing(tmp_path: Path) -> None:
@@ -386,13 +371,6 @@ def test_value_that_names_a_hidden_note_is_a_hidden_relation(tmp_path: Path, val
     visible = [each.text for each in bob.texts if not each.hidden]
     assert "Vey" not in str((bob.attributes, visible)) and "him" not in str(visible)
     assert [each.hidden for each in bob.links if each.target == "Vey.md"] == [True]
-
-
-@pytest.mark.parametrize("marks", [("<!-- GM START -->", "<!-- GM END -->"), ("%% GM %%", "%% /GM %%")])
-def test_part_between_comments_for_the_dm_ends_where_they_end(marks: tuple[str, str]) -> None:
-    found = note_text(f"Open.\n\n{marks[0]}\n\nHush.\n\n{marks[1]}\n\nOpen again.")
-    assert found.visible == "Open.\n\nOpen again."
-    assert "Hush." in found.hidden
 
 
 def test_field_whose_value_is_a_mark_hides_the_note() -> None:

@@ -104,12 +104,6 @@ def test_only_what_all_may_see_is_public_if_nobody_can_tell_the_gm(tmp_path: Pat
     assert (named(world, "One").hidden, named(world, "All").hidden) == (True, False)
 
 
-def test_secret_section_of_public_notes_is_hidden(tmp_path: Path) -> None:
-    notes = '<p>Open.</p><section class="secret"><p>Closed.</p></section>'
-    world = read(tmp_path / "a.json", campaign(handouts=[handout("-h", "X", notes=notes, inplayerjournals=EVERYBODY)]))
-    assert named(world, "X").texts == (SourceText("Open.", False, "notes"), SourceText("Closed.", True, "notes"))
-
-
 def test_links_in_texts_are_relations_hidden_where_the_text_is(tmp_path: Path) -> None:
     link = '<a href="http://journal.roll20.net/{}/{}">x</a>'
     told = handout("-h1", "A", notes=link.format("handout", "-h2"), inplayerjournals=EVERYBODY)

@@ -12,8 +12,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from glyphoxa.dm.imported import ImportKind, SourceWorld
 from glyphoxa.domain.errors import InvalidInput, NotFound
@@ -288,29 +286,6 @@ def test_copies_of_killed_processes_are_deleted(tmp_path: Path) -> None:
         os.utime(folder, (long_ago, long_ago))
     with open_source(zipped(tmp_path / "a.zip", {"a": b""})) as files, files.folder(""):
         assert (old.exists(), new.exists(), other.exists()) == (False, True, True)
-
-
-WHOLE = {"world.json": b'{"id": "barrow"}' * 50, "data/actors/CURRENT": b"MANIFEST-000001\n", "u\u0308.md": b"# A"}
-
-
-@pytest.fixture(scope="module")
-def whole_zip(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    return zipped(tmp_path_factory.mktemp("whole") / "a.zip", WHOLE).read_bytes()
-
-
-@given(data=st.data())
-def test_damaged_zip_is_read_or_refused(whole_zip: bytes, data: st.DataObject) -> None:
-    damaged = bytearray(whole_zip[: data.draw(st.integers(5, len(whole_zip)))])
-    for at in data.draw(st.lists(st.integers(4, len(damaged) - 1), max_size=4)):
-        damaged[at] = data.draw(st.integers(0, 255))
-    with tempfile.NamedTemporaryFile(suffix=".zip") as file:
-        Path(file.name).write_bytes(damaged)
-        try:
-            with open_source(Path(file.name)) as files:
-                for name in files.names:
-                    assert files.read(name) in WHOLE.values()
-        except InvalidInput as error:
-            assert file.name in str(error)
 
 
 @pytest.mark.parametrize("kind", ["foundry", "roll20"])
