@@ -426,9 +426,8 @@ class _World:
             return part.name if why or only_dm or not other.hidden else "..."
 
         converted = page_text(text.html, name_of=label)
-        for reference in (*converted.links, *converted.hidden_links):
-            is_secret = bool(why) or reference not in converted.links
-            entity.link(self._referred(reference)[0], "LINKED_TO", hidden=is_secret)
+        for each in converted.links:
+            entity.link(self._referred(each.target)[0], "LINKED_TO", hidden=bool(why) or each.hidden)
         return texts_of(converted, text.page, why)
 
 

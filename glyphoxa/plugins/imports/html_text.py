@@ -45,24 +45,41 @@ _LABELS: Final = ("class", "id", "title", "data-title", "aria-label", "data-call
 
 
 @dataclass(frozen=True, slots=True)
-class HtmlText:
-    """The text of a page.
+class PageLink:
+    """
+    Attributes:
+        target: Foundry's id (`Actor.x`), an address, or a note's name or path, as it is written, without a heading.
+        key: The word before `::` on its line, which names the relation; "" for none.
+    """
+
+    target: str
+    key: str = ""
+    hidden: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PageText:
+    """The text of a page or note.
 
     Attributes:
-        visible: Markdown without images, link addresses and dice commands.
-        hidden: The sections that only the DM could read, in the same form.
-        links: Targets of the links in the visible part: Foundry's ids (`Actor.x`) or addresses.
-        why: The marks that hide the hidden sections.
+        visible: Markdown without images, link addresses, code of programs and dice commands.
+        hidden: The parts that only the DM could read, in the same form.
+        tags: Those of the visible part of a note, without `#`.
+        pictures: Those of the visible part of a note, as they are written.
+        why: The marks that hide the hidden parts.
+        mark: A field in the text of a note that hides all of it; "" for none.
     """
 
     visible: str = ""
     hidden: str = ""
-    links: tuple[str, ...] = ()
-    hidden_links: tuple[str, ...] = ()
+    links: tuple[PageLink, ...] = ()
+    tags: tuple[str, ...] = ()
+    pictures: tuple[str, ...] = ()
     why: tuple[str, ...] = ()
+    mark: str = ""
 
 
-def html_text(html: str, *, name_of: Callable[[str, bool], str] = lambda _target, _hidden: "") -> HtmlText:
+def html_text(html: str, *, name_of: Callable[[str, bool], str] = lambda _target, _hidden: "") -> PageText:
     """Convert a page.
 
     `name_of` returns the text for a reference without a label, given its target and whether it is in a hidden section.
@@ -71,16 +88,16 @@ def html_text(html: str, *, name_of: Callable[[str, bool], str] = lambda _target
     # A comment that is nothing but a mark is a heading for what comes next; other comments are left out.
     html = _COMMENT.sub(lambda found: f"<p><b>{found[1]}</b></p>" if is_mark(found[1]) else "", html)
     if not any(mark in html for mark in "<&["):
-        return HtmlText(html.strip())
+        return PageText(html.strip())
     n_tags = html.count("<")
     if n_tags > _MOST_TAGS or n_tags - 2 * html.count("</") > _MOST_OPEN:
         text = " ".join(entities.unescape(_TAG.sub(" ", html)).split())
-        return HtmlText(hidden=text, why=("more tags than are read",))
+        return PageText(hidden=text, why=("more tags than are read",))
     from selectolax.lexbor import LexborHTMLParser
 
     body = LexborHTMLParser(html).body
     if body is None:
-        return HtmlText()
+        return PageText()
     body.strip_tags(list(_NO_TEXT), recursive=True)
     why: dict[str, None] = {}
     for node in body.css("*"):
@@ -105,7 +122,10 @@ def html_text(html: str, *, name_of: Callable[[str, bool], str] = lambda _target
     links = _addresses(body)
     visible = _markdown(body.html or "", links, lambda target: name_of(target, False))
     hidden = _markdown("\n".join(sections), hidden_links, lambda target: name_of(target, True)) if sections else ""
-    return HtmlText(visible, hidden, tuple(dict.fromkeys(links)), tuple(dict.fromkeys(hidden_links)), tuple(why))
+    targets = dict.fromkeys(links, False)
+    targets = {**targets, **dict.fromkeys(hidden_links, True), **targets}
+    found = tuple(PageLink(target, hidden=is_hidden) for target, is_hidden in targets.items())
+    return PageText(visible, hidden, found, why=tuple(why))
 
 
 def _mark(node: LexborNode) -> str:

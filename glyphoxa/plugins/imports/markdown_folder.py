@@ -22,10 +22,9 @@ from glyphoxa.domain.errors import InvalidInput, shown
 from glyphoxa.language.relations import known_type
 from glyphoxa.language.words import words
 from glyphoxa.plugins.imports.files import SourceFiles
+from glyphoxa.plugins.imports.html_text import PageLink, PageText
 from glyphoxa.plugins.imports.markdown_text import (
     MARKUP,
-    NoteLink,
-    NoteText,
     n_marks,
     note_text,
     wikilinks,
@@ -85,8 +84,8 @@ class _Note:
     pictures: list[str]
     why: str
     type: str = ""
-    text: NoteText = field(default_factory=NoteText)
-    links: list[NoteLink] = field(default_factory=list)
+    text: PageText = field(default_factory=PageText)
+    links: list[PageLink] = field(default_factory=list)
     values: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -189,7 +188,7 @@ def _note(file: str, key: str, text: str, remarks: list[str], *, is_read: bool) 
     first, _, rest = note.body.lstrip().partition("\n")
     if first.lstrip("# ").strip().casefold() == note.name.casefold():  # the title again
         note.body = rest
-    note.text = note_text(note.body) if is_read else NoteText(hidden=note.body)
+    note.text = note_text(note.body) if is_read else PageText(hidden=note.body)
     written = ",".join(_texts(front, _KINDS)).replace("#", ",").split(",")
     tags = [*dict.fromkeys((*filter(None, map(str.strip, written)), *note.text.tags))]
     named = next(iter(_texts(front, ("type",))), "")
@@ -239,7 +238,7 @@ def _take_value(note: _Note, path: str, name: str, value: Any) -> None:
     elif is_asking or is_marked_key:
         return
     elif said not in ("", note.name) and not (key in _OWN or key.startswith(_SETTINGS) or is_of_rules(key, said)):
-        note.links += [NoteLink(each, key) for text in texts for each in wikilinks(text)]
+        note.links += [PageLink(each, key) for text in texts for each in wikilinks(text)]
         if any(mark in said for mark in MARKUP):  # a link may lead to what is hidden
             note.body += f"\n\n{name}: {said}\n"
         elif key == "description" or len(said) > _LONGEST_VALUE or wrong_attribute(name):

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, unquote
 
 from glyphoxa.dm.imported import SourceText
-from glyphoxa.plugins.imports.html_text import HtmlText, html_text
+from glyphoxa.plugins.imports.html_text import PageLink, PageText, html_text
 from glyphoxa.plugins.imports.obsidian import admonitions, headless_tables, prose, without_generated
 from glyphoxa.plugins.imports.secrecy import (
     asks_who_sees,
@@ -54,39 +54,6 @@ _LONGEST_LINK: Final = 1_000
 _MARKS: Final = "\n!#$%&*+-:<=>@[\\]^_`{|}~"
 
 
-@dataclass(frozen=True, slots=True)
-class NoteLink:
-    """
-    Attributes:
-        target: Name or path of a note, as it is written, without a heading.
-        key: The word before `::` on its line, which names the relation; "" for none.
-    """
-
-    target: str
-    key: str = ""
-    hidden: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class NoteText:
-    """The part of a note that players may read, as Markdown without links, images and code; likewise the DM's part.
-
-    The tags, without `#`, and the pictures, as they are written, are those of the visible part.
-
-    Attributes:
-        why: The marks that hide the hidden part.
-        mark: A field in the text that hides the whole note; "" for none.
-    """
-
-    visible: str = ""
-    hidden: str = ""
-    links: tuple[NoteLink, ...] = ()
-    tags: tuple[str, ...] = ()
-    pictures: tuple[str, ...] = ()
-    why: tuple[str, ...] = ()
-    mark: str = ""
-
-
 @dataclass(slots=True)
 class _Hidden:
     """The hidden parts of a text as HTML, and the marks that hide them."""
@@ -103,7 +70,7 @@ class _Hidden:
             self.add(_html(_markdown().parse(text)), why)
 
 
-def note_text(text: str, is_hidden: Callable[[str], bool] = lambda _target: False) -> NoteText:
+def note_text(text: str, is_hidden: Callable[[str], bool] = lambda _target: False) -> PageText:
     """Read a note without its front matter. A paragraph with a link to something hidden is hidden."""
     hidden = _Hidden()
     text = without_generated(text)
@@ -115,13 +82,12 @@ def note_text(text: str, is_hidden: Callable[[str], bool] = lambda _target: Fals
     has_html = any(each.type.startswith("html") for token in visible for each in (token, *(token.children or ())))
     shown = page_text(_html(visible)) if has_html else html_text(_html(visible))
     secret = html_text("\n".join(hidden.parts))
-    links = [_link(address, hidden=False) for address in shown.links]
-    links += [_link(address, hidden=True) for address in (*shown.hidden_links, *secret.links, *secret.hidden_links)]
+    of_secret = (replace(link, hidden=True) for link in secret.links)
     inline = [child for token in visible for child in token.children or ()]
-    return NoteText(
+    return PageText(
         shown.visible,
         "\n\n".join(part for part in (shown.hidden, secret.visible, secret.hidden) if part),
-        tuple(link for link in links if link is not None),
+        tuple(link for each in (*shown.links, *of_secret) if (link := _link(each.target, hidden=each.hidden))),
         tuple(word[1:] for child in inline if child.type == "text" for word in child.content.split() if word[0] == "#"),
         tuple(unquote(str(child.attrs["src"])) for child in inline if child.type == "image"),
         tuple(dict.fromkeys((*hidden.why, *shown.why))),
@@ -129,7 +95,7 @@ def note_text(text: str, is_hidden: Callable[[str], bool] = lambda _target: Fals
     )
 
 
-def page_text(html: str, *, name_of: Callable[[str, bool], str] = lambda _target, _hidden: "") -> HtmlText:
+def page_text(html: str, *, name_of: Callable[[str, bool], str] = lambda _target, _hidden: "") -> PageText:
     """Convert a page as `html_text` does, and hide what its headings, labels and tables say is for the DM.
 
     If they hide anything, all links count as links of the hidden part.
@@ -149,13 +115,12 @@ def page_text(html: str, *, name_of: Callable[[str, bool], str] = lambda _target
         page,
         visible=shown.visible,
         hidden="\n\n".join(filter(None, parts)),
-        links=(),
-        hidden_links=tuple(dict.fromkeys((*page.links, *page.hidden_links))),
+        links=tuple(replace(link, hidden=True) for link in page.links),
         why=tuple(dict.fromkeys((*page.why, *hidden.why))),
     )
 
 
-def texts_of(read: HtmlText | NoteText, page: str = "", why: str = "") -> list[SourceText]:
+def texts_of(read: PageText, page: str = "", why: str = "") -> list[SourceText]:
     """Return the visible and the hidden part of a text, without empty ones. `why`: what hides all of it."""
     secret = "; ".join(read.why)
     parts = SourceText(read.visible, bool(why), page, why=why), SourceText(read.hidden, True, page, why=secret)
@@ -395,11 +360,11 @@ def _html(tokens: Iterable[Token]) -> str:
     return "\n".join((markdown.renderer.render(prose(rest), markdown.options, {}), *made))
 
 
-def _link(address: str, *, hidden: bool) -> NoteLink | None:
+def _link(address: str, *, hidden: bool) -> PageLink | None:
     if not address.startswith(_NOTE):
         return None
     target, _, key = address.removeprefix(_NOTE).partition(":")
-    return NoteLink(unquote(target), unquote(key), hidden)
+    return PageLink(unquote(target), unquote(key), hidden)
 
 
 @cache

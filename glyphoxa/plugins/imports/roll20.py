@@ -234,8 +234,8 @@ def _with_texts(document: SourceDocument, pages: Mapping[str, str], keys: Mappin
         why = page if document.hidden or field == "gmnotes" else ""
         read = page_text(html)
         texts += texts_of(read, page, why)
-        for address in (*read.links, *read.hidden_links):
-            key = keys.get(address.rpartition("/")[2]) if "journal.roll20.net/" in address else None
+        for each in read.links:
+            key = keys.get(each.target.rpartition("/")[2]) if "journal.roll20.net/" in each.target else None
             if key is not None:
-                links.append(SourceLink(key, LINKED_TO, bool(why) or address not in read.links))
+                links.append(SourceLink(key, LINKED_TO, bool(why) or each.hidden))
     return replace(document, texts=tuple(texts), links=tuple(links))

@@ -50,8 +50,12 @@ def test_references_become_labels_and_links() -> None:
     )
     assert page.visible == "The keep of (Actor.q) fell, see here."
     assert page.hidden == "Ask Boss & co."
-    assert set(page.links) == {"JournalEntry.a.JournalEntryPage.b", "Actor.q", "http://journal.roll20.net/handout/-K1"}
-    assert page.hidden_links == ("Actor.boss",)
+    assert {link.target: link.hidden for link in page.links} == {
+        "JournalEntry.a.JournalEntryPage.b": False,
+        "Actor.q": False,
+        "http://journal.roll20.net/handout/-K1": False,
+        "Actor.boss": True,
+    }
 
 
 def test_commands_of_the_rules_leave_only_labels() -> None:
