@@ -119,6 +119,7 @@ class _Reading:
     Attributes:
         broken: Paths of blocks of which a part could not be read. Nothing more is reported about them.
         suspects: Remarks that may explain an unknown name.
+        by_name: Entities by their case-folded names; `npcs` likewise.
     """
 
     source: LocatedYaml
@@ -127,6 +128,8 @@ class _Reading:
     problems: list[Problem] = field(default_factory=list)
     warnings: list[Problem] = field(default_factory=list)
     suspects: list[Problem] = field(default_factory=list)
+    by_name: dict[str, Entity] = field(default_factory=dict)
+    npcs: dict[str, Npc] = field(default_factory=dict)
 
     @property
     def node_types(self) -> dict[str, NodeType]:
@@ -141,13 +144,13 @@ class _Reading:
 
     def result(self, also: Callable[[CampaignDocument], Wrong] | None) -> CampaignFile:
         entities = self._entities()
-        by_name = {entity.name.casefold(): entity for entity in entities}
-        npcs = self._npcs(by_name)
-        npc_by_name = {npc.name.casefold(): npc for npc in npcs}
+        self.by_name |= {entity.name.casefold(): entity for entity in entities}
+        npcs = self._npcs()
+        self.npcs |= {npc.name.casefold(): npc for npc in npcs}
         block = self.document.campaign
         self._wrong_all(wrong_zone(block.time_zone))
-        relationships = self._relationships(by_name, npc_by_name)
-        entities = self._scoped(entities, by_name, npc_by_name, relationships)
+        relationships = self._relationships()
+        entities = self._scoped(entities, relationships)
         calendar, story_day, problems = read_calendar(self.source, self.document.calendar)
         self._wrong_all(problems)
         campaign = Campaign(
@@ -158,8 +161,8 @@ class _Reading:
             relationships=relationships,
             npcs=npcs,
             players=self._players(),
-            scenes=self._scenes(by_name, npc_by_name),
-            secrets=self._secrets(by_name, npc_by_name),
+            scenes=self._scenes(),
+            secrets=self._secrets(),
             slots=self.document.slots,
             time_zone=block.time_zone,
             calendar=calendar,
@@ -268,23 +271,17 @@ class _Reading:
                 self._wrong((*at, "attributes", name), problem)
         self._wrong_all(lost_text(attributes, (*at, "attributes")))
 
-    def _scoped(
-        self,
-        entities: tuple[Entity, ...],
-        by_name: Mapping[str, Entity],
-        npcs: Mapping[str, Npc],
-        relationships: tuple[Relationship, ...],
-    ) -> tuple[Entity, ...]:
+    def _scoped(self, entities: tuple[Entity, ...], relationships: tuple[Relationship, ...]) -> tuple[Entity, ...]:
         """Add who may know of each entity: itself, `known_by:`, and NPCs with a path to a place of `known_in:`."""
-        own = {npc.entity_id: npc for npc in npcs.values()}
-        of_all = self._places(self.document.campaign.known_in, ("campaign", "known_in"), by_name)
+        own = {npc.entity_id: npc for npc in self.npcs.values()}
+        of_all = self._places(self.document.campaign.known_in, ("campaign", "known_in"))
         reached: dict[frozenset[EntityId], list[NpcId]] = {}
         unreached: set[frozenset[EntityId]] = set()
         made = list(entities)
         for i, block in enumerate(self.document.entities):
             at: YamlPath = ("entities", i)
             entity, npc = entities[i], own.get(entities[i].id)
-            known_by = self._knowers(block.known_by, npcs, at)
+            known_by = self._knowers(block.known_by, at)
             if npc is not None and block.hidden:
                 self._wrong(
                     (*at, "hidden"),
@@ -294,7 +291,7 @@ class _Reading:
             places: tuple[Entity, ...] = ()
             if block.known_in is not None:
                 at = (*at, "known_in")
-                places = self._places(block.known_in, at, by_name)
+                places = self._places(block.known_in, at)
             elif not block.known_by and not block.hidden and entity.type != "player":
                 places = of_all
             own_id = () if npc is None else (npc.id,)
@@ -303,7 +300,7 @@ class _Reading:
             if places:
                 ids = frozenset(place.id for place in places)
                 if ids not in reached:
-                    reached[ids] = reached_from(ids, npcs.values(), relationships)
+                    reached[ids] = reached_from(ids, self.npcs.values(), relationships)
                 known_by = tuple(dict.fromkeys((*own_id, *known_by, *reached[ids])))
                 if not known_by and not block.hidden and ids not in unreached:
                     unreached.add(ids)
@@ -314,18 +311,18 @@ class _Reading:
                         "LOCATED_AT or KNOWS that leads there, or write `known_by:` or `hidden: true`",
                     )
                 # Known to all of them is known to everybody, players and their captions too.
-                if len(known_by) == len(npcs) and not block.hidden:
+                if len(known_by) == len(self.npcs) and not block.hidden:
                     known_by = ()
             made[i] = replace(entity, known_by=known_by, hidden=block.hidden)
         return tuple(made)
 
-    def _places(self, names: tuple[str, ...], at: YamlPath, by_name: Mapping[str, Entity]) -> tuple[Entity, ...]:
+    def _places(self, names: tuple[str, ...], at: YamlPath) -> tuple[Entity, ...]:
         """Return the places that a `known_in:` lists; none if one is unknown."""
-        found = [self._entity(name, by_name, (*at, j)) for j, name in enumerate(names)]
+        found = [self._entity(name, (*at, j)) for j, name in enumerate(names)]
         return tuple(place for place in found if place is not None) if None not in found else ()
 
-    def _knowers(self, names: tuple[str, ...], npcs: Mapping[str, Npc], at: YamlPath) -> tuple[NpcId, ...]:
-        found = (self._npc(name, npcs, (*at, "known_by", j)) for j, name in enumerate(names))
+    def _knowers(self, names: tuple[str, ...], at: YamlPath) -> tuple[NpcId, ...]:
+        found = (self._npc(name, (*at, "known_by", j)) for j, name in enumerate(names))
         return tuple(dict.fromkeys(npc for npc in found if npc is not None))
 
     def _check_aliases(self, entities: list[Entity]) -> None:
@@ -336,11 +333,11 @@ class _Reading:
                 if other != entity.name:
                     self._warn(("entities", i, "aliases", j), f"{alias!r} may mean {other!r} or {entity.name!r}")
 
-    def _entity(self, name: str, by_name: Mapping[str, Entity], path: YamlPath) -> Entity | None:
-        return self._named(name, by_name, path, f"unknown entity {name!r}")
+    def _entity(self, name: str, path: YamlPath) -> Entity | None:
+        return self._named(name, self.by_name, path, f"unknown entity {name!r}")
 
-    def _npc(self, name: str, npcs: Mapping[str, Npc], path: YamlPath) -> NpcId | None:
-        npc = self._named(name, npcs, path, f"{name!r} is not listed under `npcs:`")
+    def _npc(self, name: str, path: YamlPath) -> NpcId | None:
+        npc = self._named(name, self.npcs, path, f"{name!r} is not listed under `npcs:`")
         return None if npc is None else npc.id
 
     def _named(self, name: str, known: Mapping[str, _Known], path: YamlPath, fault: str) -> _Known | None:
@@ -356,7 +353,7 @@ class _Reading:
         self._wrong(path, fault)
         return None
 
-    def _relationships(self, by_name: Mapping[str, Entity], npcs: Mapping[str, Npc]) -> tuple[Relationship, ...]:
+    def _relationships(self) -> tuple[Relationship, ...]:
         made: list[Relationship] = []
         edges: list[tuple[str, YamlPath]] = []
         words = RelationWords(self.document.campaign.language, self.document.relation_types)
@@ -364,12 +361,12 @@ class _Reading:
             at: YamlPath = ("relationships", i)
             kind = words.spelled(block.type)
             edges.append((edge_name(block.source, kind, block.target), at))
-            source = self._entity(block.source, by_name, (*at, "source"))
-            target = self._entity(block.target, by_name, (*at, "target"))
+            source = self._entity(block.source, (*at, "source"))
+            target = self._entity(block.target, (*at, "target"))
             if hint := hint_for(block.type, words):
                 self._warn((*at, "type"), hint)
             self._check_attributes(block.attributes, at)
-            known_by = self._knowers(block.known_by, npcs, at)
+            known_by = self._knowers(block.known_by, at)
             if source is None or target is None:
                 continue
             if source.id == target.id:
@@ -391,11 +388,11 @@ class _Reading:
         self._wrong_all(filled_twice(self.source, self.document, words))
         return tuple(made)
 
-    def _npcs(self, by_name: Mapping[str, Entity]) -> tuple[Npc, ...]:
+    def _npcs(self) -> tuple[Npc, ...]:
         made: list[Npc] = []
         for i, block in enumerate(self.document.npcs):
             at: YamlPath = ("npcs", i, "entity")
-            entity = self._entity(block.entity, by_name, at)
+            entity = self._entity(block.entity, at)
             if entity is None:
                 continue
             if entity.type != "npc":
@@ -449,11 +446,11 @@ class _Reading:
         self._unique("player", ((player.name, ("players", i, "name")) for i, player in enumerate(made)))
         return tuple(made)
 
-    def _scenes(self, by_name: Mapping[str, Entity], npcs: Mapping[str, Npc]) -> tuple[Scene, ...]:
+    def _scenes(self) -> tuple[Scene, ...]:
         made: list[Scene] = []
         for i, block in enumerate(self.document.scenes):
-            location = self._entity(block.location, by_name, ("scenes", i, "location"))
-            present = [self._npc(name, npcs, ("scenes", i, "npcs", j)) for j, name in enumerate(block.npcs)]
+            location = self._entity(block.location, ("scenes", i, "location"))
+            present = [self._npc(name, ("scenes", i, "npcs", j)) for j, name in enumerate(block.npcs)]
             if location is None:
                 continue
             scene_id = self._id(block.id, block.location, ("scenes", i, "location"))
@@ -475,14 +472,14 @@ class _Reading:
                 self._warn(path, text)
         return safety
 
-    def _secrets(self, by_name: Mapping[str, Entity], npcs: Mapping[str, Npc]) -> tuple[Secret, ...]:
+    def _secrets(self) -> tuple[Secret, ...]:
         made: list[Secret] = []
-        own = {npc.id: npc.entity_id for npc in npcs.values()}
+        own = {npc.id: npc.entity_id for npc in self.npcs.values()}
         for i, block in enumerate(self.document.secrets):
             at: YamlPath = ("secrets", i)
-            knowing = self._knowers(block.known_by, npcs, at)
+            knowing = self._knowers(block.known_by, at)
             if block.about is not None:
-                subject = self._entity(block.about, by_name, (*at, "about"))
+                subject = self._entity(block.about, (*at, "about"))
                 about = None if subject is None else subject.id
             else:
                 about = own[knowing[0]] if knowing else None
@@ -492,7 +489,7 @@ class _Reading:
                     "a secret needs `known_by:` with the NPCs that know it; if nobody knows it, write `hidden: true` "
                     "and `about:`",
                 )
-            alone = [npc for npc in npcs.values() if (npc.id,) == knowing]
+            alone = [npc for npc in self.npcs.values() if (npc.id,) == knowing]
             called = [name for npc in alone for name in (npc.name, *npc.aliases, npc.name.split()[-1])]
             if remark := remark_on_secret(block, called=called, language=self.document.campaign.language):
                 self._warn((*at, "text"), remark)
