@@ -272,16 +272,6 @@ async def test_second_import_is_refused_while_one_is_read(dm: Visitor, file: Pat
     await until(lambda: not reading() and not copies(file))
 
 
-@pytest.mark.usefixtures("endless")
-async def test_reading_ends_when_the_sender_leaves(door: Door, dm: Visitor, file: Path) -> None:
-    for _ in range(3):
-        sent = asyncio.create_task(upload(dm, file))
-        await until(lambda: bool(reading()))
-        sent.cancel()
-        await until(lambda: not reading() and not copies(file))
-    assert (await door.browser().http.get("/api/table")).status_code == 401
-
-
 async def test_reading_process_that_crashes_is_reported(
     dm: Visitor, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -58,18 +58,6 @@ async def test_import_changes_nothing_before_it_is_accepted(cli: CommandLine, va
     assert "Korvald" not in await cli.told("campaign", "show")
 
 
-async def test_review_says_which_mark_hides_and_what_may_be_secret(cli: CommandLine, vault: Path) -> None:
-    (vault / "NPCs/Osric Fenn.md").write_text("Osric Fenn is a spy.\n\n**DM only**\n\nHe lies.\n", "utf-8")
-    (vault / "NPCs/Tilda Roe.md").write_text("---\naccess: keeper\n---\nTilda Roe sells eels.\n", "utf-8")
-    lines = await cli.told("import", "markdown", vault), await cli.told("import", "review")
-    for shown in lines:
-        assert "Tilda Roe (property 'access: keeper')" in shown
-        assert "Osric Fenn, in part (line 'DM only')" in shown
-        assert "! may be secret, but players may know it: decide (1): Osric Fenn (spy)" in shown
-    one = await cli.told("import", "review", "Osric Fenn")
-    assert "hidden by: line 'DM only'" in one and "may be secret: spy" in one
-
-
 async def test_second_import_proposes_nothing_and_keeps_decisions(cli: CommandLine, vault: Path) -> None:
     await cli.told("import", "markdown", vault)
     await cli.told("import", "accept", "Gull Tower", "--yes")

@@ -7,8 +7,6 @@ from io import BytesIO
 from pathlib import Path
 from random import Random
 
-import pytest
-
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.bundle import Parts, Place, bind_campaign, export_campaign, export_for_players
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
@@ -17,7 +15,6 @@ from glyphoxa.app.rehearsal import Rehearsal
 from glyphoxa.config.settings import Settings
 from glyphoxa.dm.imported import EVERYTHING, SourceText, SourceWorld
 from glyphoxa.domain.campaign import Entity
-from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId
 from glyphoxa.domain.knowledge import DM
 from glyphoxa.plugins.imports.readers import read_source
@@ -115,14 +112,6 @@ async def test_notes_hidden_by_words_of_their_author_reach_no_npc(store: Store, 
     assert "Ada bakes." in known and "Rye bread." in known
     held = (await store.world.now(CAMPAIGN)).facts.values()
     assert len(hidden_in(str([fact.claim for fact in held]))) == 8
-
-
-async def test_bundle_without_secrets_refuses_hidden_documents_that_wait(store: Store) -> None:
-    await store.campaigns.load(replace(a_campaign(), secrets=()))
-    await export_campaign(store.database, CAMPAIGN, BytesIO(), Parts())
-    await store.imports(CAMPAIGN).take_in(a_world(SPY))
-    with pytest.raises(InvalidInput, match="secrets"):
-        await export_campaign(store.database, CAMPAIGN, BytesIO(), Parts())
 
 
 async def test_players_recap_leaves_out_imported_secrets_that_somebody_knows(store: Store) -> None:

@@ -294,15 +294,6 @@ def test_file_overrides_the_role_and_sets_address_only(tmp_path: Path) -> None:
     assert (odo.role, odo.address_only) == ("town guard", True)
 
 
-@pytest.mark.parametrize("key", ["role: [guard]", "address_only: perhaps", "role: ''"])
-def test_a_wrong_role_is_told_with_its_line(tmp_path: Path, key: str) -> None:
-    path = tmp_path / "harbour.yaml"
-    path.write_text(HARBOUR % key, "utf-8")
-    with pytest.raises(InvalidFile) as raised:
-        read_campaign(path)
-    assert "7" in str(raised.value) and key.partition(":")[0] in str(raised.value)
-
-
 @pytest.mark.parametrize(
     ("relation", "hint"),
     [

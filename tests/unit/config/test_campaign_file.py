@@ -56,11 +56,6 @@ def test_seat_of_a_shared_microphone_needs_no_name_and_is_no_entity(tmp_path: Pa
     assert [e.name for e in campaign.entities if e.type == "player"] == ["Tamsin"]
 
 
-def test_seat_of_a_shared_microphone_with_the_name_of_an_npc_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InvalidFile, match="'grimjaw' is an entity of type 'npc', not 'player'"):
-        read_campaign(write_campaign(tmp_path, players=[{"table": True, "name": "grimjaw"}]))
-
-
 def test_seat_of_a_shared_microphone_cannot_be_the_game_masters(tmp_path: Path) -> None:
     with pytest.raises(InvalidFile, match="a seat is `dm` or `table`"):
         read_campaign(write_campaign(tmp_path, players=[{"table": True, "dm": True}]))
@@ -83,15 +78,6 @@ def test_a_campaign_is_read_with_all_its_parts() -> None:
         ("the-drowned-lantern", "the-drowned-lantern", ("elowen",)),
     ]
     assert campaign.secrets[0].known_by == {"grimjaw"}
-
-
-def test_the_players_characters_are_entities_too() -> None:
-    campaign = read_campaign(SALTMERE).campaign
-    assert [p.id for p in campaign.players] == ["tamsin", "borin"]
-    assert [(e.id, e.name) for e in campaign.entities if e.type == "player"] == [
-        ("tamsin", "Tamsin"),
-        ("borin-ashfoot", "Borin Ashfoot"),
-    ]
 
 
 def test_a_relationship_type_of_ones_own_is_taken_and_pointed_out() -> None:

@@ -10,10 +10,7 @@ import pytest
 from glyphoxa.adapters.postgres.world.campaigns import Described, _described, document_of
 from glyphoxa.config.campaign_file import CampaignFile, read_campaign
 from glyphoxa.config.located_yaml import InvalidFile
-from glyphoxa.dm.campaign_diff import changes
 from glyphoxa.domain.campaign import Safety
-from glyphoxa.world.file_claims import Loading
-from glyphoxa.world.state import WorldState
 
 CAMPAIGN = """\
 campaign: {name: The Town}
@@ -72,8 +69,3 @@ def test_stored_campaign_keeps_its_safety_and_an_older_one_has_none(tmp_path: Pa
     assert _described(document, is_told=True) == described
     del document["safety"]
     assert _described(document, is_told=True).file == replace(described.file, safety=Safety())
-
-
-def test_changed_safety_is_shown_before_loading(tmp_path: Path) -> None:
-    was, now = read(tmp_path, "").campaign, read(tmp_path, "safety: {lines: [clowns]}").campaign
-    assert "the campaign's safety" in changes(was, now, WorldState(), Loading("campaign_file", 0, 0.8)).changed

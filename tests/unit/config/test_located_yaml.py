@@ -204,18 +204,13 @@ BOMBS = {
 
 @pytest.mark.parametrize("name", BOMBS)
 def test_a_file_that_stands_for_too_much_is_refused_before_it_is_expanded(tmp_path: Path, name: str) -> None:
-    found = refusal(tmp_path, BOMBS[name])
-    assert found.partition(":")[0].isdigit() and "\n" not in found and len(found) < 200
-
-
-@pytest.mark.parametrize("name", ["merge keys", "a chain of merge keys", "aliases", "a long text many times"])
-def test_a_file_that_stands_for_too_much_takes_no_memory(tmp_path: Path, name: str) -> None:
     tracemalloc.start()
     try:
-        refusal(tmp_path, BOMBS[name])
+        found = refusal(tmp_path, BOMBS[name])
         assert tracemalloc.get_traced_memory()[1] < MOST_MEMORY
     finally:
         tracemalloc.stop()
+    assert found.partition(":")[0].isdigit() and "\n" not in found and len(found) < 200
 
 
 @pytest.mark.parametrize("value", ["9" * 4_000_000, "0x" + "f" * 4_000_000, "1" + ":1" * 2_000_000, "1_" * 2_000_000])

@@ -45,7 +45,7 @@ def test_bundle_is_written_as_it_was_read() -> None:
         ('{"format": "glyphoxa-campaign", "version": true}', "^version is true: this release reads versions 1 to 2$"),
         ('{"format": "glyphoxa-campaign", "tabels": {}}', "'tabels', which is unknown: did you mean 'tables'"),
         ('{"format": "glyphoxa-campaign", "version": 2}', "^the bundle has no 'campaign'"),
-        ('{"tables": {"entitys": []}}', "^tables.entitys is not a table of a bundle: did you mean 'entities'"),
+        ('{"tables": {"entity": []}}', "^tables.entity is not a table of a bundle"),
         ("entities:\n  - name: x", "^before its tables: .* a campaign file \\(YAML\\) is loaded with"),
         (TEXT[:-2] + "x", "^after tables.world_events.* Additional data found|Unexpected symbol"),
         (TEXT.replace('"ordinal": 1', f'"ordinal": {"9" * 5_000}', 1), "^.*a bundle is one whole JSON object"),

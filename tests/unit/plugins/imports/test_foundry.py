@@ -461,12 +461,6 @@ def test_encoding_of_an_export_is_detected(encoding: str, tmp_path: Path) -> Non
     assert [each.name for each in read(tmp_path / "mira.json").documents] == ["Käthe Brückner"]
 
 
-def test_line_of_another_encoding_in_a_database_is_read(tmp_path: Path) -> None:
-    lines = [json.dumps(actor("Käthe Brückner", "k"), ensure_ascii=False).encode(each) for each in ("utf-8", "cp1252")]
-    (tmp_path / "actors.db").write_bytes(b"\r\n".join(lines))
-    assert [each.name for each in read(tmp_path / "actors.db").documents] == ["Käthe Brückner"]
-
-
 @pytest.mark.parametrize(
     ("name", "content", "told"),
     [

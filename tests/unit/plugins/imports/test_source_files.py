@@ -261,11 +261,6 @@ def test_last_of_several_files_with_the_same_name_is_read(tmp_path: Path) -> Non
         assert (files.read("a.md"), files.read("A.md"), files.left_out) == (b"new", b"other", ("a.md",))
 
 
-def test_unknown_name_is_refused(tmp_path: Path) -> None:
-    source = zipped(tmp_path / "a.zip", {"a.md": b"x"})
-    assert "no file 'b.md'" in refusal(source, lambda files: files.read("b.md"))
-
-
 def test_progress_counts_what_readers_read(tmp_path: Path) -> None:
     told: list[tuple[int, int]] = []
     source = zipped(tmp_path / "a.zip", {"a.json": bytes(100), "b.json": bytes(200), "map.webp": bytes(9_999)})
