@@ -40,7 +40,7 @@ from glyphoxa.world.entity_events import (
 from glyphoxa.world.events import Cause, Event, WorldEvent, apply
 from glyphoxa.world.fact_events import FactRejected, FactReplaced, FactScoped, FactStated
 from glyphoxa.world.file_claims import OFFERED, Guards, Loading, claims_of
-from glyphoxa.world.state import WorldState, rule_of
+from glyphoxa.world.state import WorldState, rule_of, slot_of
 
 
 def _guards(previous: Campaign, new: Campaign, world: WorldState) -> tuple[Guards, Guards]:
@@ -142,14 +142,8 @@ class FactComparison:
     def _by_slot(self, statements: Statements) -> dict[tuple[str, str, str], list[Claim]]:
         found: dict[tuple[str, str, str], list[Claim]] = {}
         for claim, stated in statements.items():
-            if not stated.provenance.is_enough:
-                continue
-            match rule_of(claim, self.rules):
-                case "one" | "functional":
-                    found.setdefault(("of", claim.subject, claim.predicate), []).append(claim)
-                case "functional_object":
-                    end = claim.object or claim.subject
-                    found.setdefault(("to", end, claim.predicate), []).append(claim)
+            if stated.provenance.is_enough and (slot := slot_of(claim, self.rules)) is not None:
+                found.setdefault(slot, []).append(claim)
         return found
 
     def _replace(self, before: FactStated, stated: FactStated) -> bool:
@@ -177,14 +171,7 @@ class FactComparison:
 
     def _in_the_way(self, claim: Claim) -> list[Fact]:
         """Return accepted facts that cannot hold together with the claim."""
-        match rule_of(claim, self.rules):
-            case "many":
-                return []
-            case "functional_object" if claim.object is not None:
-                held = self.world.of_object(claim.object, claim.predicate)
-            case _:
-                held = self.world.in_slot(claim.subject, claim.predicate)
-        return [fact for fact in held if fact.status == "accepted"]
+        return [fact for fact in self.world.beside(claim, self.rules) if fact.status == "accepted"]
 
     def _left(self, stated: FactStated) -> None:
         claim = stated.claim

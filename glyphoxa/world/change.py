@@ -116,14 +116,7 @@ class StatusUpdate:
         claim, state = fact.claim, self._state
         if fact.validity.to_ms is not None:
             return []
-        found: list[Fact] = []
-        match self.rule(fact):
-            case "one" | "functional":
-                found = state.in_slot(claim.subject, claim.predicate)
-            case "functional_object" if claim.object is not None:
-                found = state.of_object(claim.object, claim.predicate)
-            case _:
-                pass
+        found = state.beside(claim, state.rules)
         if claim.object is not None and (opposite := OPPOSITES.get(claim.predicate)) is not None:
             found += [f for f in state.in_slot(claim.subject, opposite) if f.claim.object == claim.object]
         return [f for f in found if f.id != fact.id and f.status == "accepted" and f.validity.to_ms is None]

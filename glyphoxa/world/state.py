@@ -153,8 +153,10 @@ class WorldState:
         """Return the facts of a slot in the order in which they were stated, as do the following methods."""
         return self._facts(("slot", subject, predicate))
 
-    def of_object(self, entity: EntityId, predicate: str) -> list[Fact]:
-        return self._facts(("object", entity, predicate))
+    def beside(self, claim: Claim, rules: Mapping[str, SlotRule]) -> list[Fact]:
+        """Return the facts of the claim's slot, itself among them; none if several can hold."""
+        slot = slot_of(claim, rules)
+        return [] if slot is None else self._facts(slot)
 
     def touching(self, entity: EntityId) -> list[Fact]:
         return self._facts(("touching", entity))
@@ -286,3 +288,13 @@ def rule_of(claim: Claim, declared: Mapping[str, SlotRule]) -> SlotRule:
     if known is not None:
         return known
     return "many" if claim.object is not None else "one"
+
+
+def slot_of(claim: Claim, declared: Mapping[str, SlotRule]) -> tuple[str, str, str] | None:
+    """Return the slot in which one claim holds at a time; None if several can hold."""
+    match rule_of(claim, declared):
+        case "one" | "functional":
+            return "slot", claim.subject, claim.predicate
+        case "functional_object" if claim.object is not None:
+            return "object", claim.object, claim.predicate
+    return None
