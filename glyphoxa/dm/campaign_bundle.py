@@ -137,16 +137,12 @@ class BundleReader:
     def _rows(self, events: Iterator[_Event]) -> Iterator[tuple[str, int, Row]]:
         if next(events)[0] != "start_map":
             raise InvalidInput(_NO_BUNDLE)
-        for kind, key in events:
-            if kind == "end_map":
-                break
+        for key in _keys(events):
             if key not in _IN_ALL:
                 known = f"the bundle has {key[:40]!r}, which is unknown: {did_you_mean(key, _IN_ALL)}"
                 raise InvalidInput(known if "format" in self._head else _NO_BUNDLE)
-            if key in self._head:
-                raise _twice(key)
-            self._head[key] = None
             if key == "tables":
+                self._head[key] = None
                 yield from self._tables(events)
             else:
                 self._head[key] = _value(next(events), events)
@@ -158,24 +154,14 @@ class BundleReader:
                 raise InvalidInput(f"the bundle has no {key!r}: it must have {', '.join(_IN_ALL)}")
 
     def _tables(self, events: Iterator[_Event]) -> Iterator[tuple[str, int, Row]]:
-        first = next(events)
-        if first[0] != "start_map":
-            found = _shown(_value(first, events))
-            raise InvalidInput(f"tables is {found}: it must be an object with the rows of each table")
-        for kind, table in events:
-            if kind == "end_map":
-                return
-            if table in self.n_rows:
-                raise _twice(table)
+        _begin(events, "start_map", "tables", "an object with the rows of each table")
+        for table in _keys(events):
             if table not in self._known:
                 raise InvalidInput(
                     f"tables.{table[:60]} is not a table of a bundle: {did_you_mean(table, self._known)}"
                 )
             self.n_rows[table] = 0
-            first = next(events)
-            if first[0] != "start_array":
-                found = _shown(_value(first, events))
-                raise InvalidInput(f"tables.{table} is {found}: it must be a list of rows")
+            _begin(events, "start_array", f"tables.{table}", "a list of rows")
             for event in events:
                 if event[0] == "end_array":
                     break
@@ -305,19 +291,30 @@ def _tells_secret(value: object) -> bool:
     return False
 
 
+def _begin(events: Iterator[_Event], kind: str, what: str, valid: str) -> None:
+    """Raises: InvalidInput: Another kind of value comes next."""
+    if (first := next(events))[0] != kind:
+        raise InvalidInput(f"{what} is {_shown(_value(first, events))}: it must be {valid}")
+
+
+def _keys(events: Iterator[_Event]) -> Iterator[str]:
+    """Yield the keys of an object that has begun; who takes one reads its value before the next."""
+    seen: set[str] = set()
+    for kind, key in events:
+        if kind == "end_map":
+            return
+        if key in seen:
+            raise InvalidInput(f"an object has the key {key[:40]!r} twice")
+        seen.add(key)
+        yield key
+
+
 def _value(event: _Event, events: Iterator[_Event], depth: int = 0) -> object:
     if depth > _MAX_DEPTH:
         raise InvalidInput("the nesting is too deep: a bundle is a file written by `campaign export`")
     kind, value = event
     if kind == "start_map":
-        found: dict[str, object] = {}
-        for inner, key in events:
-            if inner == "end_map":
-                break
-            if key in found:
-                raise _twice(key)
-            found[key] = _value(next(events), events, depth + 1)
-        return found
+        return {key: _value(next(events), events, depth + 1) for key in _keys(events)}
     if kind == "start_array":
         items: list[object] = []
         for each in events:
@@ -330,10 +327,6 @@ def _value(event: _Event, events: Iterator[_Event], depth: int = 0) -> object:
             raise InvalidInput(f"it contains {str(value)[:40]}: numbers must be finite")
         return number
     return value
-
-
-def _twice(key: str) -> InvalidInput:
-    return InvalidInput(f"an object has the key {key[:40]!r} twice")
 
 
 def _json(value: object) -> str:
