@@ -13,7 +13,6 @@ from glyphoxa.config.check import check
 from glyphoxa.config.costs import PRICES, PriceList, charged, costs_of, evening_cost, price_list
 from glyphoxa.config.located_yaml import InvalidFile
 from glyphoxa.config.recipients import PROVIDERS
-from glyphoxa.config.sections import Price
 from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.providers.building import KINDS
 from glyphoxa.providers.rows import rows
@@ -140,10 +139,6 @@ def test_price_that_lacks_a_unit_is_named_with_the_unit() -> None:
 )
 def test_server_on_this_machine_costs_nothing(llm: dict[str, str]) -> None:
     assert line({"llm": llm}) == "nothing: all providers run on this machine"
-
-
-def test_characters_that_a_voice_speaks_are_charged() -> None:
-    assert charged(Price(characters=0.05), LISTED.usage["providers.tts"]) == pytest.approx(TTS_USD)
 
 
 @pytest.mark.parametrize(

@@ -277,26 +277,6 @@ def test_a_model_has_the_budgets_of_its_profile_without_any_setting(tmp_path: Pa
     assert found.text.endswith(f"; profile {profile.name}")
 
 
-def test_local_models_have_the_default_prompt_budgets() -> None:
-    assert Settings().budgets == Budgets()
-    assert Budgets() == replace(
-        Budgets(),
-        identity_tokens=120,
-        scene_tokens=60,
-        bible_tokens=120,
-        past_tokens=60,
-        facts_tokens=90,
-        history_tokens=500,
-    )
-
-
-def test_a_large_model_is_given_what_was_asked_for() -> None:
-    assert 200 <= LARGE.identity_tokens <= 500
-    assert 100 <= LARGE.scene_tokens <= 300
-    assert LARGE.history_tokens // 2 >= 500  # what is left when the oldest half is cut
-    assert LARGE.history_tokens <= 1_500
-
-
 def test_every_budget_can_be_set(tmp_path: Path) -> None:
     for nth, name in enumerate(BUDGETS):
         settings = settings_of(tmp_path, f"context: {{{name}: {30 + nth}, summary_tokens: 125}}\n")

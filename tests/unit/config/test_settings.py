@@ -239,18 +239,9 @@ def test_a_pasted_key_is_refused_and_not_repeated(tmp_path: Path) -> None:
     assert "very-secret" not in found[0]
 
 
-@pytest.mark.parametrize(
-    ("text", "what"),
-    [
-        ("a: [1\nb: 2\n", "not YAML"),
-        ("server: {port: 1}\nserver: {port: 2}\n", "2: key 'server' is here twice, first on line 1"),
-        ("- 1\n", "must be keys with values"),
-        ('host: "a\\0b"\n', "NUL"),
-        ("context: {facts_tokens: .nan}\n", "1: context.facts_tokens"),
-    ],
-)
-def test_invalid_settings_file_is_refused_with_its_line(tmp_path: Path, text: str, what: str) -> None:
-    assert what in mistakes(tmp_path, text)[0]
+def test_invalid_settings_file_is_refused_with_its_line(tmp_path: Path) -> None:
+    assert mistakes(tmp_path, "server: {}\na: [1\nb: 2\n")[0].startswith("3: not YAML")
+    assert "NUL" in mistakes(tmp_path, 'host: "a\\0b"\n')[0]
 
 
 def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
