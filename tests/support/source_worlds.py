@@ -39,6 +39,17 @@ def a_world(*documents: SourceDocument) -> SourceWorld:
     return SourceWorld("foundry", "coast", "The Coast", documents)
 
 
+def named(world: SourceWorld, name: str) -> SourceDocument:
+    """Return the only document with this name."""
+    (found,) = (each for each in world.documents if each.name == name)
+    return found
+
+
+def texts(document: SourceDocument, *, hidden: bool) -> str:
+    """Return what is hidden of a document, or what is not."""
+    return "\n".join(each.text for each in document.texts if each.hidden == hidden)
+
+
 def a_random_world(random: Random, known: tuple[str, ...], *, n: int = 12, id: str = "random") -> SourceWorld:
     """
     Args:

@@ -12,10 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glyphoxa.dm.imported import SourceDocument, SourceWorld
+from glyphoxa.dm.imported import SourceWorld
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.plugins.imports.readers import read_source
 from tests.support.foundry import Document, leveldb_records, write_leveldb, write_nedb, write_world
+from tests.support.source_worlds import named, texts
 
 HIDDEN, LIMITED, OBSERVER, OWNER = range(4)
 
@@ -164,15 +165,6 @@ def names(world: SourceWorld) -> set[tuple[str, str, bool]]:
     found = [(each.name, each.type, each.hidden) for each in world.documents]
     assert len(found) == len(set(found)), "a document is there twice"
     return set(found)
-
-
-def named(world: SourceWorld, name: str) -> SourceDocument:
-    (found,) = [each for each in world.documents if each.name == name]
-    return found
-
-
-def texts(document: SourceDocument, *, hidden: bool) -> str:
-    return "\n".join(each.text for each in document.texts if each.hidden == hidden)
 
 
 @pytest.mark.parametrize("version", [9, 10, 13, 14])

@@ -17,6 +17,7 @@ from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.plugins.imports.markdown_text import note_text
 from glyphoxa.plugins.imports.readers import read_source
 from tests.support.secret_campaigns import SecretCampaign, words_in
+from tests.support.source_worlds import named, texts
 
 SECRET = "zzquicksilver"  # in no other word of the notes
 
@@ -34,18 +35,6 @@ def only(world: SourceWorld) -> SourceDocument:
     return document
 
 
-def named(world: SourceWorld, name: str) -> SourceDocument:
-    return next(each for each in world.documents if each.name == name)
-
-
-def open_text(document: SourceDocument) -> str:
-    return "\n".join(text.text for text in document.texts if not text.hidden)
-
-
-def hidden_text(document: SourceDocument) -> str:
-    return "\n".join(text.text for text in document.texts if text.hidden)
-
-
 def test_note_has_the_name_of_its_file_and_all_its_front_matter(tmp_path: Path) -> None:
     note = (
         "---\ntype: NPC\naliases: [The Smith, Grim]\nrace: Dwarf\nage: 90\nlanguages:\n  - Common\n  - Dwarvish\n---\n"
@@ -56,7 +45,7 @@ def test_note_has_the_name_of_its_file_and_all_its_front_matter(tmp_path: Path) 
     assert (document.aliases, document.folders) == (("The Smith", "Grim"), ("People",))
     assert document.attributes == {"race": "Dwarf", "age": "90", "languages": "Common, Dwarvish"}
     assert not document.hidden
-    assert open_text(document) == "He **forges**."
+    assert texts(document, hidden=False) == "He **forges**."
 
 
 @pytest.mark.parametrize(
@@ -102,7 +91,7 @@ def test_links_between_notes_are_relations_of_the_type_of_their_key(tmp_path: Pa
         SourceLink("NPCs/Bela.md", "ALLIED_WITH"),
         SourceLink("NPCs/Cora.md", "LINKED_TO"),
     }
-    assert open_text(named(world, "Rusk")).splitlines()[-1] == "He fears Cora."
+    assert texts(named(world, "Rusk"), hidden=False).splitlines()[-1] == "He fears Cora."
 
 
 @pytest.mark.parametrize(
@@ -172,10 +161,10 @@ def test_paragraph_that_links_to_a_hidden_note_is_hidden(tmp_path: Path) -> None
     front = "---\nmaster: '[[Mog]]'\nlord: Mog\n---\n"
     world = vault(tmp_path, {"Rusk.md": front + text, "Odo.md": "", "Mog.md": "---\nhidden: true\n---\n"})
     rusk = named(world, "Rusk")
-    assert "Mog" not in f"{open_text(rusk)} {rusk.attributes}"
-    assert hidden_text(rusk).split() == ["Serves", "Mog.", "Mog"]
+    assert "Mog" not in f"{texts(rusk, hidden=False)} {rusk.attributes}"
+    assert texts(rusk, hidden=True).split() == ["Serves", "Mog.", "Mog"]
     assert {(link.target, link.hidden) for link in rusk.links} == {("Odo.md", False), ("Mog.md", True)}
-    assert all(word in open_text(rusk) for word in ("He is kind.", "Sings.", "x"))
+    assert all(word in texts(rusk, hidden=False) for word in ("He is kind.", "Sings.", "x"))
 
 
 def test_value_for_the_dm_is_a_hidden_text_and_no_attribute(tmp_path: Path) -> None:
@@ -183,7 +172,7 @@ def test_value_for_the_dm_is_a_hidden_text_and_no_attribute(tmp_path: Path) -> N
     world = vault(tmp_path, {"Rusk.md": front, "Mog.md": ""})
     rusk = named(world, "Rusk")
     assert rusk.attributes == {"race": "Elf"}
-    assert hidden_text(rusk) == f"gm_notes: Serves Mog, the {SECRET}\n\nplan: {SECRET} again"
+    assert texts(rusk, hidden=True) == f"gm_notes: Serves Mog, the {SECRET}\n\nplan: {SECRET} again"
     assert rusk.links == (SourceLink("Mog.md", "LINKED_TO", hidden=True),)
 
 
@@ -260,7 +249,9 @@ def test_templates_settings_and_attachments_are_not_read(tmp_path: Path) -> None
 
 
 def test_title_that_repeats_the_name_is_no_part_of_the_text(tmp_path: Path) -> None:
-    assert open_text(only(vault(tmp_path, {"Rusk.md": "---\nrace: Elf\n---\n\n# Rusk\n\nA king."}))) == "A king."
+    assert (
+        texts(only(vault(tmp_path, {"Rusk.md": "---\nrace: Elf\n---\n\n# Rusk\n\nA king."})), hidden=False) == "A king."
+    )
 
 
 def test_note_of_notion_has_its_title_without_the_id(tmp_path: Path) -> None:
@@ -281,7 +272,7 @@ def test_zip_of_a_vault_is_the_vault_that_is_in_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
 def test_note_in_any_usual_encoding_is_read(tmp_path: Path, encoding: str) -> None:
     text = "Die Größe der Höhle"
-    assert open_text(only(vault(tmp_path, {"Ort.md": text.encode(encoding)}))) == text
+    assert texts(only(vault(tmp_path, {"Ort.md": text.encode(encoding)})), hidden=False) == text
 
 
 def test_text_in_cyrillic_and_japanese_encodings_is_read(tmp_path: Path) -> None:
@@ -289,7 +280,7 @@ def test_text_in_cyrillic_and_japanese_encodings_is_read(tmp_path: Path) -> None
         ("Старый маг живёт в деревне на реке.", "cp1251"),
         ("魔法使いが住んでいます。静かな村です。", "cp932"),
     ):
-        assert open_text(only(vault(tmp_path / encoding, {"a.md": text.encode(encoding)}))) == text
+        assert texts(only(vault(tmp_path / encoding, {"a.md": text.encode(encoding)})), hidden=False) == text
 
 
 def test_folder_without_notes_says_what_is_wanted(tmp_path: Path) -> None:
@@ -313,7 +304,7 @@ def test_long_value_becomes_a_text_and_loses_nothing(tmp_path: Path) -> None:
     story = "word " * 100
     document = only(vault(tmp_path, {"Rusk.md": f"---\nstory: {story}\n---\nx"}))
     assert document.attributes == {}
-    assert story.strip() in open_text(document)
+    assert story.strip() in texts(document, hidden=False)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -328,7 +319,7 @@ def test_vault_that_a_campaign_was_written_to_comes_back_with_its_secrets(tmp_pa
         assert (document.type, document.aliases) == (entity.type, entity.aliases)
         assert document.hidden is (scope.scope != "public")
     hidden = {word for entity, scope in town.graph.scoped if scope.scope != "public" for word in words_in(entity.name)}
-    told = " ".join(open_text(each) for each in found.values() if not each.hidden)
+    told = " ".join(texts(each, hidden=False) for each in found.values() if not each.hidden)
     assert not words_in(told) & hidden
 
 

@@ -9,7 +9,8 @@ import pytest
 from glyphoxa.dm.imported import SourceLink
 from glyphoxa.plugins.imports.markdown_text import note_text
 from glyphoxa.plugins.imports.source_words import type_named
-from tests.unit.plugins.imports.test_markdown_folder import hidden_text, named, only, open_text, vault
+from tests.support.source_worlds import named, texts
+from tests.unit.plugins.imports.test_markdown_folder import only, vault
 
 PROSE = "Orla Finch mends nets by the weir and counts aloud."
 FORM = """---
@@ -203,7 +204,7 @@ def test_type_is_named_by_exact_words_and_their_plurals(name: str, type_: str | 
 def test_party_notes_are_players_and_rules_are_no_items(tmp_path: Path, name: str, text: str, type_: str) -> None:
     ilse = only(vault(tmp_path, {name: text}))
     assert ilse.type == type_
-    assert "Guest" not in str((ilse.attributes, open_text(ilse), hidden_text(ilse)))
+    assert "Guest" not in str((ilse.attributes, texts(ilse, hidden=False), texts(ilse, hidden=True)))
 
 
 def test_licence_in_a_vault_is_no_description(tmp_path: Path) -> None:
@@ -244,8 +245,12 @@ Sie schmuggelt Salz.
 def test_german_note_has_its_prose_alone(tmp_path: Path) -> None:
     notes = {"01 - NSCs/Marga Tross.md": GERMAN, "Gruppen/Hansebund.md": "", "marga.png": b"png"}
     marga = named(vault(tmp_path, notes), "Marga Tross")
-    assert (marga.type, marga.portrait, open_text(marga)) == ("npc", "marga.png", "Marga dreht Seile am Hafen.")
-    assert "schmuggelt" in hidden_text(marga)
+    assert (marga.type, marga.portrait, texts(marga, hidden=False)) == (
+        "npc",
+        "marga.png",
+        "Marga dreht Seile am Hafen.",
+    )
+    assert "schmuggelt" in texts(marga, hidden=True)
     assert marga.attributes == {"beruf": "Seilerin", "alter": "48"}
     assert marga.links == (SourceLink("Gruppen/Hansebund.md", "MEMBER_OF"),)
 

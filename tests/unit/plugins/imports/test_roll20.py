@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from glyphoxa.dm.imported import SourceDocument, SourceLink, SourceText, SourceWorld
+from glyphoxa.dm.imported import SourceLink, SourceText, SourceWorld
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.plugins.imports.readers import read_source
+from tests.support.source_worlds import named
 
 GM, ANNA, BERT = "-gm", "-anna", "-bert"
 EVERYBODY, NOBODY = ["all"], [""]
@@ -43,11 +44,6 @@ def zipped(path: Path, files: Mapping[str, Any]) -> SourceWorld:
         for name, content in files.items():
             archive.writestr(name, content if isinstance(content, str | bytes) else json.dumps(content))
     return read_source("roll20", path)
-
-
-def named(world: SourceWorld, name: str) -> SourceDocument:
-    (found,) = (each for each in world.documents if each.name == name)
-    return found
 
 
 def test_characters_handouts_and_pages_become_documents(tmp_path: Path) -> None:
