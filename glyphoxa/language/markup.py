@@ -138,5 +138,4 @@ def plain_text(text: str, *, char: str = "", user: str = "") -> str:
     >>> plain_text("Salt &amp; pepper<br>at [[Old Mill|the mill]]")
     'Salt & pepper.\nat the mill'
     """
-    stream = PlainText(char, user)
-    return stream.push(text) + stream.flush()
+    return PlainText(char, user, text).flush()
