@@ -11,7 +11,7 @@ A changed value replaces the old one for the whole time it was current.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from operator import attrgetter
 from typing import Any, Final, TypeVar
 
@@ -525,40 +525,28 @@ def _possible(events: Sequence[Event], world: WorldState) -> list[Event]:
     return possible
 
 
+_BY_ITEM: Final[Mapping[str, Callable[[Campaign], Mapping[Any, object]]]] = {
+    # Names and aliases of an NPC belong to its entity.
+    "NPC": lambda campaign: {npc.name: replace(npc, aliases=()) for npc in campaign.npcs},
+    "entity type": lambda campaign: campaign.node_types,
+    "player": lambda campaign: {player.name: player for player in campaign.players},
+    "scene": lambda campaign: {scene.id: scene for scene in campaign.scenes},
+}
+_NO_SETTINGS: Final = frozenset(
+    ("id", "entities", "relationships", "npcs", "players", "scenes", "secrets", "slots", "node_types")
+)
+
+
 def _compare_people(was: Campaign, now: Campaign, found: Findings) -> None:
     """Report changes of NPCs, players, scenes and campaign settings, which are not part of the world."""
-    for what in (
-        "name",
-        "language",
-        "time_zone",
-        "calendar",
-        "story_day",
-        "bible",
-        "glossary",
-        "units",
-        "memory_interval",
-        "relation_types",
-        "findings",
-        "safety",
-    ):
-        if getattr(was, what) != getattr(now, what):
-            found.changed.append(f"the campaign's {what.replace('_', ' ')}")
-    # Names and aliases of an NPC belong to its entity.
-    _tell(
-        "NPC",
-        {n.name: replace(n, aliases=()) for n in was.npcs},
-        {n.name: replace(n, aliases=()) for n in now.npcs},
-        found,
-    )
-    _tell("entity type", was.node_types, now.node_types, found)
-    _tell("player", {p.name: p for p in was.players}, {p.name: p for p in now.players}, found)
-    _tell("scene", {s.id: s for s in was.scenes}, {s.id: s for s in now.scenes}, found)
-
-
-def _tell(what: str, before: Mapping[Any, object], now: Mapping[Any, object], found: Findings) -> None:
-    found.added += [f"{what} {name}" for name in now if name not in before]
-    found.removed += [f"{what} {name}" for name in before if name not in now]
-    found.changed += [f"{what} {name}" for name in now if name in before and before[name] != now[name]]
+    for part in (each.name for each in fields(Campaign) if each.name not in _NO_SETTINGS):
+        if getattr(was, part) != getattr(now, part):
+            found.changed.append(f"the campaign's {part.replace('_', ' ')}")
+    for what, items_of in _BY_ITEM.items():
+        before, after = items_of(was), items_of(now)
+        found.added += [f"{what} {name}" for name in after if name not in before]
+        found.removed += [f"{what} {name}" for name in before if name not in after]
+        found.changed += [f"{what} {name}" for name in after if name in before and before[name] != after[name]]
 
 
 # Content of tables (CSV) and imports beside a campaign file, and the campaign that all make together.
