@@ -19,7 +19,7 @@ PARALLEL := -n $(JOBS) --dist loadfile --no-loadscope-reorder --max-worker-resta
 MACHINES := tests/integration/test_ordinary_machine.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test fetched quick types units proof fuzz sbom reference screenshots mutants check container gate bench models lock clean
+.PHONY: help demo serve test fetched quick types units proof fuzz reference screenshots mutants check container gate bench models lock clean
 
 help: ## Show the targets
 	@grep -hE '^[a-z]+:.*## ' Makefile | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -59,11 +59,8 @@ proof: .venv/dev ## Property tests at full size, then `make demo` and `make test
 		$$(grep -rlE 'tests.support.proof import|@given' tests --include='test_*.py' | grep -v $(MACHINES))
 	@GLYPHOXA_PROOF=1 $(BIN)/python -m pytest -o faulthandler_timeout=14400 --phase together $(ARGS) $(MACHINES)
 
-fuzz: $(if $(GUIDED),.venv/fuzzing,.venv/dev) ## Hostile bytes for what reads them: N=5000 inputs each, or SECONDS=600 for all together; GUIDED=1: by coverage
-	@$(BIN)/python -m tests.fuzz $(if $(SECONDS),--seconds $(SECONDS)) $(if $(N),--inputs $(N)) $(if $(GUIDED),--guided) $(ARGS)
-
-sbom: .venv/dev ## What an installation is made of: dist/sbom.cdx.json (CycloneDX) and docs/reference/licences.md
-	@$(BIN)/python -m tests.support.supply
+fuzz: .venv/dev ## Hostile bytes for what reads them: N=5000 inputs for each reader
+	@GLYPHOXA_FUZZ=$(or $(N),5000) $(BIN)/python -m pytest -q -o faulthandler_timeout=7200 $(ARGS) tests/fuzz
 
 reference: .venv/dev ## Write the generated pages of docs/reference: settings, command line, metrics, licences, modules
 	@$(BIN)/python -m tests.support.reference
@@ -71,13 +68,9 @@ reference: .venv/dev ## Write the generated pages of docs/reference: settings, c
 screenshots: .venv/dev ## Every page as a real browser draws it, phone and screen, light and dark: look at them
 	@$(BIN)/python -m tests.support.screenshots $(ARGS)
 
-mutants: .venv/mutation ## Change the code and see whether a test notices (mutmut); SAMPLE=300 or ONLY='glyphoxa.turns.playback*'
-ifdef SAMPLE
-	@CI=true $(BIN)/python -m tests.support.mutants $(SAMPLE) $(ARGS)
-else
+mutants: .venv/mutation ## Change the code and see whether a test notices (mutmut): all, or ONLY='glyphoxa.turns.playback*'
 	@CI=true $(BIN)/python -m mutmut run $(ONLY)
 	@$(BIN)/python -m mutmut results
-endif
 
 check: .venv/dev ## Lint, formatting, types, import contracts, dead code, what the documents promise
 	@$(BIN)/python -m ruff check .
@@ -102,12 +95,11 @@ bench: .venv/dev ## The benchmarks of benchmarks/README.md
 models: .venv/app ## Fetch all local models now
 	@$(BIN)/glyphoxa models fetch --all
 
-lock: ## Pin every dependency with its hashes (needs uv); then `make sbom`
+lock: ## Pin every dependency with its hashes (needs uv); then `make reference`
 	uv pip compile -q --universal --generate-hashes --python-version 3.11 --no-header pyproject.toml --extra all -o requirements/app.txt
 	uv pip compile -q --universal --generate-hashes --python-version 3.11 --no-header pyproject.toml --extra all --group dev -o requirements/dev.txt
 	uv pip compile -q --universal --generate-hashes --python-version 3.11 --no-header --group build -o requirements/build.txt
 	uv pip compile -q --universal --generate-hashes --python-version 3.11 --no-header --group mutation -c requirements/dev.txt -o requirements/mutation.txt
-	uv pip compile -q --universal --generate-hashes --python-version 3.11 --no-header --group fuzzing -o requirements/fuzzing.txt
 
 clean: ## Remove the virtual environment and what was built
 	rm -rf .venv build dist demo/out mutants
@@ -132,7 +124,7 @@ clean: ## Remove the virtual environment and what was built
 	@$(VERIFY)
 	@touch $@
 
-.venv/mutation .venv/fuzzing: .venv/%: requirements/%.txt .venv/dev
+.venv/mutation: requirements/mutation.txt .venv/dev
 	@$(INSTALL) -r $<
 	@$(VERIFY)
 	@touch $@

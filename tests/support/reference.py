@@ -24,7 +24,7 @@ from glyphoxa.config.reference import reference
 from glyphoxa.observability.timing import Measure, ServiceTime
 from glyphoxa.plugins.monitoring.metrics import TableMetrics
 from tests.structure.product import sources
-from tests.support.supply import everything, rendered
+from tests.support.licences import everything, rendered
 
 REFERENCE: Final = Path(__file__).parents[2] / "docs" / "reference"
 _COMMAND: Final = "python -m tests.support.reference"

@@ -11,7 +11,7 @@ import pytest
 
 from glyphoxa.dm.campaign_bundle import BundleReader, BundleWriter
 from glyphoxa.domain.errors import InvalidInput
-from tests.fuzz.running import CORPUS
+from tests.fuzz.targets import CORPUS
 
 TEXT = (CORPUS / "bundle_file" / "town.json").read_text("utf-8")
 TABLES = json.loads(TEXT)["tables"]
