@@ -19,7 +19,7 @@ PARALLEL := -n $(JOBS) --dist loadfile --no-loadscope-reorder --max-worker-resta
 MACHINES := tests/integration/test_ordinary_machine.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test fetched quick types units proof fuzz reference screenshots mutants check container gate bench models lock clean
+.PHONY: help demo serve test fetched quick types units proof fuzz reference mutants check container gate bench models lock clean
 
 help: ## Show the targets
 	@grep -hE '^[a-z]+:.*## ' Makefile | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -64,9 +64,6 @@ fuzz: .venv/dev ## Hostile bytes for what reads them: N=5000 inputs for each rea
 
 reference: .venv/dev ## Write the generated pages of docs/reference: settings, command line, metrics, licences, modules
 	@$(BIN)/python -m tests.support.reference
-
-screenshots: .venv/dev ## Every page as a real browser draws it, phone and screen, light and dark: look at them
-	@$(BIN)/python -m tests.support.screenshots $(ARGS)
 
 mutants: .venv/mutation ## Change the code and see whether a test notices (mutmut): all, or ONLY='glyphoxa.turns.playback*'
 	@CI=true $(BIN)/python -m mutmut run $(ONLY)

@@ -1,6 +1,6 @@
 """Reads the Dockerfile and .dockerignore of this project: as much of their languages as these use.
 
-What is not known is an error, never skipped: an instruction, a flag, a variable, a form, a pattern.
+An instruction, a flag, a variable or a pattern of another kind is an error.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import json
 import re
 import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from typing import Final, TypeAlias
@@ -87,151 +87,78 @@ def read_stages(text: str) -> list[Stage]:
     """
     stages: list[Stage] = []
     for line in _lines(text):
-        word, _, rest = line.partition(" ")
-        instruction, rest = word.upper(), rest.strip()
+        instruction, _, rest = line.partition(" ")
         if instruction == "FROM":
-            stages.append(_from(line, rest, {stage.name for stage in stages}))
-        elif not stages:
-            raise NotSupported(f"a Dockerfile begins with FROM, not with: {line}")
+            image, _, name = rest.partition(" AS ")
+            stages.append(Stage(image, name))
         else:
-            _read(stages[-1], line, instruction, rest)
-    names = [""]
-    for stage in stages:
-        for step in stage.steps:
-            if isinstance(step, Copy) and step.stage not in names:
-                raise NotSupported(f"COPY --from={step.stage}: no earlier stage has this name")
-        names.append(stage.name)
+            _read(stages[-1], line, instruction, rest.strip())
     return stages
 
 
 def _lines(text: str) -> Iterator[str]:
     """Instructions, each in one line; comments are taken out, also between the lines of one instruction."""
-    begun = ""
-    for n, raw in enumerate(text.splitlines()):
-        line = raw.strip()
-        if line.startswith("#"):
-            if not n and re.match(r"#\s*\w+\s*=", line):
-                raise NotSupported(f"directives are not supported: {line}")
-            continue
-        begun += line.removesuffix("\\")
-        if not line.endswith("\\") and begun:
-            yield begun
-            begun = ""
-    if begun:
-        raise NotSupported(f"the last line goes on: {begun}")
-
-
-def _from(line: str, rest: str, names: set[str]) -> Stage:
-    form = re.fullmatch(r"(?P<image>[\w./:-]+)(?: AS (?P<name>\w+))?", rest, re.IGNORECASE)
-    if form is None or form["image"] in names:
-        raise NotSupported(f"FROM takes an image and a name: {line}")
-    return Stage(form["image"], form["name"] or "")
+    kept = "\n".join(line.strip() for line in text.splitlines() if not line.strip().startswith("#"))
+    yield from filter(None, kept.replace("\\\n", "").splitlines())
 
 
 def _read(stage: Stage, line: str, instruction: str, rest: str) -> None:
     here = stage.setting
-    if instruction != "RUN" and instruction != "HEALTHCHECK" and "$" in rest:
+    if instruction not in ("RUN", "HEALTHCHECK") and "$" in rest:
         raise NotSupported(f"variables are not supported: {line}")
     match instruction:
-        case "RUN":
-            if rest.startswith(("--", "[", "<<")) or "<<" in rest:
-                raise NotSupported(f"RUN takes a line for the shell, without flags: {line}")
+        case "RUN" if not rest.startswith(("--", "[")) and "<<" not in rest:
             stage.steps.append(Run(rest, here))
         case "COPY":
-            stage.steps.append(_copy(line, rest, here))
+            words = shlex.split(rest)
+            origin = words.pop(0).removeprefix("--from=") if words[0].startswith("--from=") else ""
+            *sources, to = words
+            stage.steps.append(Copy(origin, tuple(sources), to, here))
         case "ENV":
-            pairs = [word.partition("=") for word in shlex.split(rest)]
-            if not all(equals for _, equals, _ in pairs):
-                raise NotSupported(f"ENV takes NAME=VALUE: {line}")
-            environment = dict(here.environment) | {name: value for name, _, value in pairs}
-            stage.setting = Setting(here.user, here.directory, tuple(environment.items()))
+            added = dict(word.split("=", 1) for word in shlex.split(rest))
+            stage.setting = replace(here, environment=tuple({**dict(here.environment), **added}.items()))
         case "USER":
-            if not re.fullmatch(r"[a-z]\w*", rest):
-                raise NotSupported(f"USER takes a name: {line}")
-            stage.setting = Setting(rest, here.directory, here.environment)
-        case "WORKDIR":
-            if not rest.startswith("/"):
-                raise NotSupported(f"WORKDIR takes a whole path: {line}")
-            stage.setting = Setting(here.user, rest, here.environment)
+            stage.setting = replace(here, user=rest)
+        case "WORKDIR" if rest.startswith("/"):
+            stage.setting = replace(here, directory=rest)
         case "VOLUME":
-            stage.volumes += _words(line, rest)
+            stage.volumes += json.loads(rest)
         case "EXPOSE":
-            stage.ports += [int(port) for port in rest.split()]
+            stage.ports += map(int, rest.split())
         case "HEALTHCHECK":
-            form = re.fullmatch(r"(?:--(?:interval|timeout|start-period|retries)=\w+\s+)*CMD\s+(?P<words>.*)", rest)
-            if form is None:
-                raise NotSupported(f"HEALTHCHECK takes times and CMD: {line}")
-            stage.health = _words(line, form["words"])
+            stage.health = json.loads(rest.partition("CMD")[2])
         case "ENTRYPOINT":
-            stage.entrypoint, stage.command = _words(line, rest), []
+            stage.entrypoint, stage.command = json.loads(rest), []
         case "CMD":
-            stage.command = _words(line, rest)
+            stage.command = json.loads(rest)
         case _:
             raise NotSupported(f"not a known instruction: {line}")
 
 
-def _copy(line: str, rest: str, here: Setting) -> Copy:
-    words = shlex.split(rest)
-    stage = words.pop(0).removeprefix("--from=") if words and words[0].startswith("--from=") else ""
-    if len(words) < 2 or any(re.search(r"^--|^\[|[*?]|\.\.", word) for word in words):
-        raise NotSupported(f"COPY takes paths, the last of which is where to: {line}")
-    *sources, to = words
-    if len(sources) > 1 and not to.endswith("/"):
-        raise NotSupported(f"COPY of several needs a directory that ends with /: {line}")
-    return Copy(stage, tuple(sources), to, here)
-
-
-def _words(line: str, rest: str) -> list[str]:
-    try:
-        words = json.loads(rest)
-    except ValueError:
-        words = None
-    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-        raise NotSupported(f"it takes a list of strings, as JSON: {line}")
-    return words
-
-
-class Ignored:
-    """Paths that a .dockerignore keeps out of the context. The last pattern that matches decides, as in Docker.
-
-    A pattern is a path from the root with `*` in its parts, or `**/` and one part, which matches at any depth. What it
-    matches it matches with all that is below.
-    """
-
-    def __init__(self, text: str) -> None:
-        self._rules: list[tuple[bool, str]] = []
-        for line in filter(None, (line.strip() for line in text.splitlines())):
-            if line.startswith("#"):
-                continue
-            pattern = line.removeprefix("!").strip("/")
-            if re.search(r"[?\[\\]", pattern) or "**" in pattern.removeprefix("**/"):
-                raise NotSupported(f".dockerignore: not a known form of pattern: {line}")
-            self._rules.append((not line.startswith("!"), pattern))
-
-    def __contains__(self, path: PurePosixPath) -> bool:
-        above = [each for each in (path, *path.parents) if each.parts]
-        is_out = False
-        for keeps_out, pattern in self._rules:
-            if any(self._matches(each, pattern) for each in above):
-                is_out = keeps_out
-        return is_out
-
-    @staticmethod
-    def _matches(path: PurePosixPath, pattern: str) -> bool:
-        if pattern.startswith("**/"):
-            return fnmatchcase(path.name, pattern.removeprefix("**/"))
-        parts = pattern.split("/")
-        return len(parts) == len(path.parts) and all(map(fnmatchcase, path.parts, parts))
-
-
 def context_files(root: Path) -> list[PurePosixPath]:
-    """The files that `docker build` is sent of a directory: what its .dockerignore leaves."""
-    ignored = Ignored((root / ".dockerignore").read_text("utf-8"))
+    """List the files that `docker build` is sent of a directory: what its .dockerignore leaves."""
+    rules = [line for line in (root / ".dockerignore").read_text("utf-8").splitlines() if line and line[0] != "#"]
+    if any(re.search(r"[?\[\\]", rule) or "**" in rule.lstrip("!").removeprefix("**/") for rule in rules):
+        raise NotSupported(".dockerignore: not a known form of pattern")
     found: list[PurePosixPath] = []
-    tops = [each for each in root.iterdir() if PurePosixPath(each.name) not in ignored]
-    for top in tops:
-        for path in [top] if top.is_file() else sorted(top.rglob("*")):
+    for top in (top for top in root.iterdir() if _is_sent(PurePosixPath(top.name), rules)):
+        for path in [top] if top.is_file() else top.rglob("*"):
             inside = PurePosixPath(path.relative_to(root).as_posix())
-            if path.is_file() and inside not in ignored:
+            if path.is_file() and _is_sent(inside, rules):
                 found.append(inside)
     return sorted(found)
+
+
+def _is_sent(path: PurePosixPath, rules: list[str]) -> bool:
+    """Whether the last rule that matches a path, or a folder above it, lets it through, as in Docker."""
+    above = [each for each in (path, *path.parents) if each.parts]
+    matching = [rule for rule in rules if any(_matches(each, rule.lstrip("!").strip("/")) for each in above)]
+    return not matching or matching[-1].startswith("!")
+
+
+def _matches(path: PurePosixPath, pattern: str) -> bool:
+    """A pattern is a path from the root with `*` in its parts, or `**/` and one part, which matches at any depth."""
+    if pattern.startswith("**/"):
+        return fnmatchcase(path.name, pattern.removeprefix("**/"))
+    parts = pattern.split("/")
+    return len(parts) == len(path.parts) and all(map(fnmatchcase, path.parts, parts))

@@ -32,10 +32,6 @@ class Stubborn:
         return "done"
 
 
-async def test_what_closes_in_time_is_waited_for() -> None:
-    assert await within(DEADLINE_MS, "a seat", asyncio.sleep(0))
-
-
 async def test_what_fails_to_close_is_logged_and_raises_nothing() -> None:
     lines: list[str] = []
     sink = logger.add(lines.append, format="{message}")
@@ -61,12 +57,6 @@ async def test_a_closing_ends_with_its_waiter() -> None:
         with pytest.raises(asyncio.CancelledError):
             await waiting
         await closed.wait()
-
-
-async def test_what_returns_in_time_gives_its_result_and_what_fails_its_error() -> None:
-    assert await in_time(DEADLINE_MS, asyncio.sleep(0, "done")) == "done"
-    with pytest.raises(RuntimeError, match="does not close"):
-        await in_time(DEADLINE_MS, fail())
 
 
 async def test_what_is_late_has_been_cancelled_and_has_cleaned_up_when_the_waiter_goes_on() -> None:

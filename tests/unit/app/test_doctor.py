@@ -27,7 +27,6 @@ from glyphoxa.app.doctor import (
     examined,
     https,
     memory,
-    microphone,
     packages,
     python,
 )
@@ -90,10 +89,6 @@ def test_a_clock_that_cannot_be_right_is_an_error_with_the_command(now: datetime
     (finding,) = clock(now)
     assert finding.level == "error"
     assert f"{now:%Y-%m-%d}" in finding.text and "timedatectl set-ntp true" in finding.text
-
-
-def test_a_clock_that_may_be_right_is_ok() -> None:
-    assert list(clock(RELEASED)) == [Finding("ok", "clock", "2026-11-01 00:00 UTC")]
 
 
 def test_a_system_without_time_zones_is_told_which_package_has_them(tmp_path: Path) -> None:
@@ -186,10 +181,6 @@ def test_a_certificate_that_has_ended_is_an_error(tmp_path: Path) -> None:
     assert good.level == "ok" and "https://" in good.text
 
 
-def test_credentials_before_the_host_are_not_shown() -> None:
-    assert "hunter2" not in microphone("https://gm:hunter2@table.example/").text
-
-
 # Disk and memory
 
 
@@ -225,12 +216,6 @@ def test_a_disk_without_room_for_what_is_to_come_is_an_error(tmp_path: Path) -> 
     assert (data.level, models.level) == ("error", "error"), "they are on one disk"
     assert "of models to download, which is too little: free some space, or set models.dir" in models.text
     assert not list(tmp_path.iterdir()), "nothing was made"
-
-
-def test_a_directory_with_room_is_ok(tmp_path: Path) -> None:
-    (finding,) = disk([DiskNeed("data", tmp_path / "data", "data_dir")])
-    assert finding.level in ("ok", "warning")  # the machine of the tests may be nearly full
-    assert f"free for {tmp_path / 'data'}" in finding.text
 
 
 @pytest.mark.parametrize(

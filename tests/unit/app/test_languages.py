@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from glyphoxa.adapters.local.whisper import task_of
-from glyphoxa.app.doctor import at_open_table
 from glyphoxa.app.engines import read_playable
 from glyphoxa.app.languages import campaign_of, for_campaign, language_findings
 from glyphoxa.app.models import needed
@@ -95,35 +94,6 @@ def test_english_campaign_has_no_language_remark(town: Path) -> None:
     town.write_text(TOWN.replace("language: de", "language: en-GB"))
     assert not [each for each in read_playable(town, Settings()).warnings if "knows" in each]
     assert not found(town)
-
-
-def test_config_check_names_parts_and_the_model_to_fetch(
-    town: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "400")
-    monkeypatch.delenv("GLYPHOXA_MODELS", raising=False)
-    settings_of(town)
-    main(["config", "check", str(town.parent / "s.yaml")])
-    printed = capsys.readouterr().out
-    assert "glyphoxa models fetch whisper-base`" in printed
-    for part in (VOICE, LLM, MEANING):
-        assert part.partition(": ")[2] in " ".join(printed.split())
-
-
-def test_doctor_and_desk_name_the_parts(
-    town: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("GLYPHOXA_MODELS", raising=False)
-    settings = settings_of(town)
-    main(["doctor", "--quick", "--json", "--config", str(town.parent / "s.yaml")])
-    printed = capsys.readouterr().out
-    campaign = campaign_of(settings)
-    assert campaign is not None
-    desk = [f"{one.subject}: {one.text}" for one in at_open_table(settings, campaign, players_url=None)]
-    for part in (VOICE, LLM, MEANING):
-        assert part.partition(": ")[2] in printed
-        assert any(each.startswith(part) for each in desk)
-    assert any("glyphoxa models fetch whisper-base" in each for each in desk)
 
 
 async def test_table_reports_parts_before_it_fetches_the_recogniser(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
@@ -10,8 +9,6 @@ import pytest
 from glyphoxa.adapters.local.hibari_voice import PRESETS
 from glyphoxa.app.engines import read_playable
 from glyphoxa.app.table import open_table
-from glyphoxa.cli.main import main
-from glyphoxa.config.check import check
 from glyphoxa.config.located_yaml import InvalidFile
 from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.domain.errors import InvalidInput, did_you_mean
@@ -85,17 +82,6 @@ async def test_the_check_and_the_table_refuse_with_the_same_words_before_a_model
     with pytest.raises(InvalidFile) as checked:
         read_playable(path, Settings())
     assert str(checked.value) == str(caught.value)
-
-
-def test_the_check_of_the_command_line_is_the_same_check(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "town.yaml"
-    for right, wrong, line, mistake in (WRONG[0], WRONG[8]):
-        path.write_text(TOWN.replace(right, wrong))
-        assert main(["campaign", "check", str(path)]) == 1
-        said = capsys.readouterr().err
-        assert f"town.yaml:{line}: " in said and mistake in said
-    path.write_text(TOWN)
-    assert main(["campaign", "check", str(path)]) == 0
 
 
 def test_campaigns_that_are_shipped_can_be_played(tmp_path: Path) -> None:
@@ -188,16 +174,6 @@ async def test_a_file_that_gives_no_engine_is_refused_before_a_model_is_loaded(
         (tmp_path / "loud.py").write_text(content)
     with pytest.raises(InvalidInput, match=mistake):
         await open_table(read_settings(tmp_path / "glyphoxa.yaml"))
-
-
-def test_a_file_of_an_engine_that_is_not_there_is_told_by_both_checks(tmp_path: Path) -> None:
-    (tmp_path / "glyphoxa.yaml").write_text("engines: {loud: loud.py:build}\n")
-    (tmp_path / "town.yaml").write_text(TOWN.replace("You are Grimjaw.", "You are Grimjaw., engine: loud"))
-    settings = read_settings(tmp_path / "glyphoxa.yaml")
-    missing = f"loud: no such file: {tmp_path / 'loud.py'}"
-    assert missing in [found.text for found in check(settings)]
-    with pytest.raises(InvalidFile, match=re.escape(f"town.yaml:7: engines.{missing}")):
-        read_playable(tmp_path / "town.yaml", settings)
 
 
 def test_all_kinds_of_mistakes_are_reported_in_one_pass(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from glyphoxa.chronicle.atoms import AtomEdge, EarlierAtom, Grafter, StateAtom, edge_of, place_of
 from glyphoxa.chronicle.effects import effects_of
 from glyphoxa.chronicle.rules_extractor import RulesExtractor
-from glyphoxa.chronicle.talk import Extraction, KnownEntity, NumberedUtterance, SceneTalk
+from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance, SceneTalk
 from glyphoxa.domain.ids import EntityId
 from tests.support.builders import CAMPAIGN, INNKEEPER, SESSION, SMITH, a_campaign, an_utterance
 
@@ -65,12 +65,6 @@ def test_atom_names_its_people_and_the_place_of_the_scene() -> None:
     at_market = place_of(TOWN.scenes, frozenset({SMITH, INNKEEPER}))
     assert at_market == EntityId("e-square")
     assert place_of(TOWN.scenes, frozenset()) is None
-
-
-def test_words_of_an_npc_leave_nothing() -> None:
-    said = (NumberedUtterance(an_utterance("I promise to forge it by Friday.", speaker="Grimjaw", npc=SMITH), 1),)
-    talk = SceneTalk(CAMPAIGN, SESSION, "en", said)
-    assert Grafter("en", NPCS).atoms_of(talk, Extraction(), {}, KNOWN, kept={said[0].utterance.id}) == ()
 
 
 LANTERN = "Tamsin said: “I promise to bring you the silver lantern.”"

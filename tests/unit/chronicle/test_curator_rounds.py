@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from glyphoxa.actors.circuit_breaker import CircuitBreaker
 from glyphoxa.chat.asker import ModelAsker, QuestionLimits
-from glyphoxa.chat.questions import JsonSchema, Unparseable
+from glyphoxa.chat.questions import Unparseable
 from glyphoxa.chronicle.curator import MAX_ROUNDS, Curating, Curator
 from glyphoxa.chronicle.effects import effects_of
 from glyphoxa.chronicle.rules_extractor import RulesExtractor
@@ -23,6 +23,7 @@ from glyphoxa.domain.ids import EntityId, NpcId, SessionId
 from glyphoxa.language.text import Text
 from glyphoxa.world.fact_events import FactStated
 from tests.support.builders import INNKEEPER, SMITH
+from tests.support.model_twin import ModelTwin
 from tests.unit.chronicle.test_llm_extraction import ODO, TAMSIN, a_talk, fact, relation
 
 COUNTESS = KnownEntity(EntityId("countess"), "npc", "Countess Vexley", ("Marrin",))
@@ -31,25 +32,6 @@ TALK = a_talk("Odo used to tend the lighthouse.", "Countess Vexley sat with Odo 
 PAST = fact("Odo", "tend the lighthouse", 1, about="past")
 FACTS, ENTITIES = "memory_search_facts", "memory_query_entities"
 TOOLS = {FACTS: "Find facts.", ENTITIES: "Look up somebody."}
-
-
-class Script:
-    """A model that gives these answers in order, and the last one again and again."""
-
-    def __init__(self, *answers: dict[str, Any] | Exception) -> None:
-        self.answers = list(answers)
-        self.asked: list[str] = []
-        self.schema: JsonSchema = {}
-
-    async def complete(
-        self, system: str, user: str, schema: JsonSchema, *, temperature: float = 0.0, deadline_ms: int = 30_000
-    ) -> dict[str, Any]:
-        self.schema = schema
-        self.asked.append(user)
-        answer = self.answers[min(len(self.asked), len(self.answers)) - 1]
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
 
 
 def step(tool: str = "done", query: str = "", **found: Any) -> dict[str, Any]:
@@ -68,15 +50,15 @@ class Memory:
         return {"found": list(self.found.get(npc, ()))}
 
 
-def curating(llm: Script, *, max_rounds: int = 900, deadline_ms: int = 60_000, is_alone: bool = False) -> Curating:
+def curating(llm: ModelTwin, *, max_rounds: int = 900, deadline_ms: int = 60_000, is_alone: bool = False) -> Curating:
     asking = ModelAsker(llm, breaker=CircuitBreaker(lambda: 0), retries=0, limits=QuestionLimits(6_000))
     return Curating(asking, deadline_ms, max_rounds, is_alone)
 
 
 async def curated(
     *answers: dict[str, Any] | Exception, talk: SceneTalk = TALK, memory: Memory | None = None, **limits: Any
-) -> tuple[Extraction, Script]:
-    llm = Script(*answers)
+) -> tuple[Extraction, ModelTwin]:
+    llm = ModelTwin(*answers)
     curator = Curator(RulesExtractor("en"), curating(llm, **limits), TOOLS, (memory or Memory()).look_up)
     return await curator.extract(talk, KNOWN), llm
 
@@ -137,7 +119,7 @@ async def test_curator_stops_after_its_rounds_and_keeps_its_findings() -> None:
 
 
 async def test_rounds_of_a_session_are_limited() -> None:
-    llm = Script(*(step(FACTS, f"query {n}") for n in range(50)))
+    llm = ModelTwin(*(step(FACTS, f"query {n}") for n in range(50)))
     curator = Curator(None, curating(llm, max_rounds=MAX_ROUNDS + 3), TOOLS, Memory().look_up)
     for _ in range(3):
         got = await curator.extract(TALK, [ODO])
@@ -166,7 +148,7 @@ async def test_answer_of_another_form_leaves_the_other_findings(answer: dict[str
 
 
 async def test_slow_model_ends_at_the_deadline() -> None:
-    class Hanging(Script):
+    class Hanging(ModelTwin):
         async def complete(self, *args: Any, **options: Any) -> dict[str, Any]:
             if self.asked:
                 await asyncio.Event().wait()
@@ -175,12 +157,6 @@ async def test_slow_model_ends_at_the_deadline() -> None:
     llm = Hanging(step(FACTS, "Odo", facts=[PAST]))
     got = await Curator(None, curating(llm, deadline_ms=500), TOOLS, Memory().look_up).extract(TALK, [ODO, COUNTESS])
     assert len(got.facts) == 1 and got.refused == ("curator: the model was not done within 500 ms",)
-
-
-async def test_type_and_field_that_are_not_requested_are_refused() -> None:
-    found = {"entities": [{"name": "Odo", "type": "dragon"}], "facts": [fact("Odo", "tend", 1, about="secret")]}
-    got, _ = await curated(step(**found))
-    assert got.facts == () and len(got.refused) == 2
 
 
 async def test_talk_without_an_npc_is_read_without_tools_answers() -> None:
@@ -219,7 +195,7 @@ def test_nothing_that_a_tool_showed_reaches_a_claim(
     secret: dict[str, object] = {"keep secret": f"Odo Fennimore and Countess Vexley {' '.join(SECRET)} SERVES LOVES"}
     memory = Memory({SMITH: [secret], INNKEEPER: [secret] if not any(heard) else []})
     found = step("done", entities=[{"name": "Nightingale", "type": "npc"}], facts=facts, relationships=related)
-    llm = Script(step(FACTS, "Odo"), found)
+    llm = ModelTwin(step(FACTS, "Odo"), found)
     curator = Curator(None, curating(llm), TOOLS, memory.look_up)
     extraction = asyncio.run(curator.extract(talk, [ODO, COUNTESS]))
     assert any(heard) != any("Nightingale" in asked for asked in llm.asked)
@@ -233,13 +209,3 @@ def test_nothing_that_a_tool_showed_reaches_a_claim(
             evidence = [lines[each] for each in event.attributes.get("evidence", [event.provenance.utterance_id])]  # type: ignore[union-attr, index]
             for knower in event.visibility.knowers:
                 assert all(knower.npc in line.witnesses for line in evidence)
-
-
-async def test_german_talk_is_curated_in_german() -> None:
-    talk = a_talk("Odo hütete früher den Leuchtturm.", language="de")
-    claim = fact("Odo", "hütete den Leuchtturm", 1, about="past")
-    llm = Script(step(FACTS, "Odo"), step(facts=[claim, fact("Odo", "hütete den verfluchten Leuchtturm", 1)]))
-    memory = Memory({SMITH: [{"fact": "Odo Fennimore ist verflucht."}]})
-    got = await Curator(None, curating(llm), TOOLS, memory.look_up).extract(talk, [ODO])
-    assert [one.evidence for one in got.facts] == [("u1",)] and "verfluchten" not in got.facts[0].value
-    assert "Was die Werkzeuge bisher gezeigt haben" in llm.asked[1]

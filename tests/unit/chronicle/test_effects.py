@@ -57,14 +57,6 @@ def fact(*evidence: UtteranceId, about: str = "occupation", value: str = "miller
     return ExtractedFact("w", about, value, evidence or (U1,), sure)
 
 
-@pytest.mark.parametrize("name", ["Odo", "odo fennimore", "Odo Fenimore"])
-def test_a_known_name_is_looked_up_before_one_is_added(name: str) -> None:
-    odo = ExtractedEntity("w", name, "npc", (U1,), 0.9)
-    effects = effects_of(Extraction((odo,), (), (fact(),)), a_talk(), [ODO])
-    assert [one.claim.subject for one in stated(effects)] == [ODO.id]
-    assert not [event for event in events(effects) if isinstance(event, EntityAdded)]
-
-
 @pytest.mark.parametrize("kind", STORED)
 def test_statement_that_does_not_hold_now_needs_review_whatever_its_confidence(kind: Kind) -> None:
     of_then = replace(fact(about=kind, sure=1.0), kind=kind)
@@ -110,13 +102,6 @@ def test_who_hears_of_somebody_later_knows_of_them_from_then_on_and_a_guarded_on
     assert {knower.npc for knower in scoped.visibility.knowers} == {SMITH, INNKEEPER}
     guarded = KnownEntity(EntityId("w"), "npc", "Wenna", (), HIDDEN)
     assert events(effects_of(Extraction((WENNA,)), a_talk({INNKEEPER}), [guarded])) == []
-
-
-def test_what_only_an_npc_said_is_neither_a_claim_nor_an_entity() -> None:
-    effects = effects_of(Extraction((WENNA,), (), (fact(),)), a_talk({SMITH}, npc=SMITH), [])
-    assert effects.of == ()
-    known = effects_of(Extraction((ODO_FOUND,), (), (fact(),)), a_talk({SMITH}, npc=SMITH), [ODO])
-    assert known.of == ()
 
 
 @pytest.mark.parametrize("text", ["Who is Wenna?", "Maybe Wenna knows.", "I do not know any Wenna.", "Wenna?"])

@@ -12,7 +12,7 @@ import pytest
 from glyphoxa.actors.circuit_breaker import CircuitBreaker
 from glyphoxa.actors.pacing import RateLimit
 from glyphoxa.chat.asker import ModelAsker, QuestionLimits
-from glyphoxa.chat.questions import JsonSchema, Unparseable, parsed
+from glyphoxa.chat.questions import Unparseable, parsed
 from glyphoxa.chronicle.effects import effects_of
 from glyphoxa.chronicle.llm_extractor import LlmExtractor, question_about
 from glyphoxa.chronicle.rules_extractor import RulesExtractor
@@ -24,6 +24,7 @@ from glyphoxa.domain.node_types import DEFAULT_SCHEMA, NodeType, Schema
 from glyphoxa.world.entity_events import EntityAdded
 from glyphoxa.world.fact_events import FactStated
 from tests.support.builders import INNKEEPER, SMITH, an_utterance
+from tests.support.model_twin import ModelTwin
 from tests.support.virtual_time import run_in_virtual_time
 
 ODO = KnownEntity(EntityId("odo"), "npc", "Odo Fennimore", ("Odo", "Wexmere"))
@@ -45,24 +46,8 @@ def a_talk(*lines: str | Line, before: Sequence[str] = (), language: str = "en")
     return SceneTalk(CampaignId("town"), SessionId("s"), language, said, earlier)
 
 
-class Answers:
-    """A model that says the same each time."""
-
-    def __init__(self, answer: dict[str, Any] | Exception) -> None:
-        self._answer = answer
-        self.asked: list[str] = []
-
-    async def complete(
-        self, system: str, user: str, schema: JsonSchema, *, temperature: float = 0.0, deadline_ms: int = 30_000
-    ) -> dict[str, Any]:
-        self.asked.append(user)
-        if isinstance(self._answer, Exception):
-            raise self._answer
-        return self._answer
-
-
 def an_extractor(
-    llm: Answers, *, per_minute: int = 600, max_chars: int = 10_000, schema: Schema = DEFAULT_SCHEMA
+    llm: ModelTwin, *, per_minute: int = 600, max_chars: int = 10_000, schema: Schema = DEFAULT_SCHEMA
 ) -> LlmExtractor:
     asking = ModelAsker(
         llm,
@@ -77,7 +62,7 @@ def an_extractor(
 
 async def found(talk: SceneTalk, *, known: Sequence[KnownEntity] = (), **answer: Any) -> Extraction:
     told = {"entities": [], "relationships": [], "facts": [], **answer}
-    return await an_extractor(Answers(told)).extract(talk, known)
+    return await an_extractor(ModelTwin(told)).extract(talk, known)
 
 
 def entity(name: str, type_: str = "npc") -> dict[str, Any]:
@@ -306,7 +291,7 @@ def test_a_type_takes_part_in_the_stretch_that_reaches_its_number() -> None:
 
 async def test_what_a_model_finds_of_a_type_that_was_not_requested_is_refused() -> None:
     told = {"entities": [entity("Emberlore", "spell")], "facts": [fact("Odo", "blood", 1, about="school")]}
-    extractor = an_extractor(Answers({"relationships": [], **told}), schema=ARCANE)
+    extractor = an_extractor(ModelTwin({"relationships": [], **told}), schema=ARCANE)
     got = await extractor.extract(a_talk("Odo paid for Emberlore with blood."), [ODO])
     assert "the model's entities, number 1: its type is not requested" in got.refused
     assert "the model's facts, number 1: what it is about is not requested" in got.refused
@@ -317,20 +302,20 @@ async def test_a_field_of_an_own_type_is_filled() -> None:
         "entities": [entity("Emberlore", "magic_system")],
         "facts": [fact("Emberlore", "blood", 1, about="cost")],
     }
-    extractor = an_extractor(Answers({"relationships": [], **told}), schema=ARCANE)
+    extractor = an_extractor(ModelTwin({"relationships": [], **told}), schema=ARCANE)
     got = await extractor.extract(a_talk("The magic of Emberlore costs blood."), [ODO])
     assert [(each.name, each.type) for each in got.entities] == [("Emberlore", "magic_system")]
     assert [(each.about, each.value) for each in got.facts] == [("cost", "blood")]
 
 
 async def test_a_model_is_told_no_name_that_the_campaign_hides() -> None:
-    llm = Answers({"entities": [], "relationships": [], "facts": []})
+    llm = ModelTwin({"entities": [], "relationships": [], "facts": []})
     await an_extractor(llm).extract(a_talk("Marrin sold us a map."), [COUNTESS])
     assert "Vexley" not in llm.asked[0]
 
 
 async def test_lines_without_end_are_cut_and_left_to_the_rules() -> None:
-    llm = Answers({"entities": [], "relationships": [], "facts": []})
+    llm = ModelTwin({"entities": [], "relationships": [], "facts": []})
     talk = a_talk("I promise to bring you six crowns by Friday.", "bla " * 10_000, "bla " * 1_000)
     got = await an_extractor(llm, max_chars=1_000).extract(talk, [TAMSIN])
     assert len(llm.asked[0]) < 1_000
@@ -338,55 +323,29 @@ async def test_lines_without_end_are_cut_and_left_to_the_rules() -> None:
     assert got.refused == ("1 lines of the stretch did not fit into the prompt",)
 
 
-class Stumbles(Answers):
-    """A model whose first answers are of another form."""
-
-    def __init__(self, n_bad: int) -> None:
-        super().__init__({"entities": [], "relationships": [], "facts": []})
-        self._left = n_bad
-
-    async def complete(
-        self, system: str, user: str, schema: JsonSchema, *, temperature: float = 0.0, deadline_ms: int = 30_000
-    ) -> dict[str, Any]:
-        answer = await super().complete(system, user, schema)
-        self._left -= 1
-        if self._left >= 0:
-            raise Unparseable("cut off")
-        assert (temperature > 0) == (len(self.asked) > 1), "the same question at 0 gets the same answer"
-        return answer
-
-
 @pytest.mark.parametrize(("n_bad", "n_asked", "refused"), [(0, 1, ()), (2, 3, ()), (3, 3, ("cut off",))])
 async def test_an_answer_of_another_form_is_asked_for_again(n_bad: int, n_asked: int, refused: Sequence[str]) -> None:
-    llm, extractor = Stumbles(n_bad), an_extractor(Answers({}))
+    told = {"entities": [], "relationships": [], "facts": []}
+    llm, extractor = ModelTwin(*[Unparseable("cut off")] * n_bad, told), an_extractor(ModelTwin({}))
     extractor = replace(extractor, asking=replace(extractor.asking, llm=llm, retries=2))
     got = await extractor.extract(a_talk("Odo knows the way."), [ODO])
     assert len(llm.asked) == n_asked
+    assert all(llm.temperatures[1:]), "the same question at 0 gets the same answer"
     assert got.refused == tuple(f"read by rules only: {why}" for why in refused)
 
 
 @pytest.mark.parametrize("failure", [Unavailable("no model answers at port 9"), Unparseable("cut off")])
 async def test_a_model_that_fails_costs_what_it_would_have_found_and_nothing_else(failure: Exception) -> None:
     talk = a_talk("I promise to bring you six crowns by Friday.")
-    got = await an_extractor(Answers(failure)).extract(talk, [TAMSIN])
+    got = await an_extractor(ModelTwin(failure)).extract(talk, [TAMSIN])
     rules = await RulesExtractor("en").extract(talk, [TAMSIN])
     assert (got.entities, got.facts) == (rules.entities, rules.facts)
     assert got.refused == (f"read by rules only: {failure}",)
 
 
-async def test_a_model_that_is_away_is_not_waited_for_again_and_again() -> None:
-    llm = Answers(Unavailable("away"))
-    extractor, talk = an_extractor(llm), a_talk("I promise to bring you six crowns by Friday.")
-    for _ in range(20):
-        got = await extractor.extract(talk, [TAMSIN])
-        assert [each.about for each in got.facts] == ["promise"]
-    assert len(llm.asked) < 10
-    assert "paused" in got.refused[0]
-
-
 def test_a_model_is_asked_no_more_often_than_is_set() -> None:
     async def times() -> list[float]:
-        talk, extractor = a_talk("Odo brews ale."), an_extractor(Answers(Unparseable("cut off")), per_minute=20)
+        talk, extractor = a_talk("Odo brews ale."), an_extractor(ModelTwin(Unparseable("cut off")), per_minute=20)
         loop, at = asyncio.get_running_loop(), list[float]()
 
         async def ask() -> None:

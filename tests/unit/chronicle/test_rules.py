@@ -18,7 +18,7 @@ from glyphoxa.chronicle.talk import Extraction, KnownEntity, NumberedUtterance, 
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId
 from glyphoxa.language.calls import NamedPlace
 from glyphoxa.language.sentences import MOST_READ
-from tests.support.builders import SMITH, an_utterance
+from tests.support.builders import an_utterance
 
 TALK: dict[str, list[Any]] = tomllib.loads(Path(__file__).with_name("talk.toml").read_text("utf-8"))
 KNOWN = (
@@ -143,15 +143,6 @@ def test_whoever_is_spoken_to_takes_no_part_in_the_sentence() -> None:
         (one.source, one.type, one.target) for one in extraction.relations if "odo" in (one.source, one.target)
     ] == []
     assert [one.subject for one in extraction.facts] == ["new:perrin"]
-
-
-def test_nothing_is_found_in_what_an_npc_says() -> None:
-    talk = found("Wenna Thistlebrook is the miller of Dunharrow.").entities
-    assert talk
-    said = NumberedUtterance(an_utterance("Wenna Thistlebrook is the miller of Dunharrow.", npc=SMITH), 1)
-    assert (
-        RulesExtractor("en").find(SceneTalk(CampaignId("town"), SessionId("s"), "en", (said,)), KNOWN) == Extraction()
-    )
 
 
 def test_the_campaign_and_its_words_are_nobody() -> None:

@@ -13,7 +13,7 @@ from glyphoxa.domain.events import SceneChanged, UtteranceKept
 from glyphoxa.domain.ids import EntityId, SceneId
 from glyphoxa.language.lexicon import vocabulary_of
 from glyphoxa.names.gazetteer import Entry, Gazetteer
-from glyphoxa.names.keyterms import MAX_TERMS, MAX_TOKENS, Hints, estimated_tokens, oddness, pack, worth
+from glyphoxa.names.keyterms import MAX_TERMS, MAX_TOKENS, Hints, estimated_tokens, oddness, pack
 from glyphoxa.names.wrong_forms import LearnedName, PairStatus
 from tests.support.builders import a_campaign, an_utterance
 
@@ -93,15 +93,6 @@ def test_the_glossary_is_a_prompt_and_nothing_without_names() -> None:
     assert expecting().keyterms(0) == ()
 
 
-def test_what_only_changes_the_order_changes_nothing() -> None:
-    expectation = expecting("Eldrinax", "Vaelith", "Skarn")
-    before, prompt = expectation.keyterms(0), expectation.glossary(0)
-    expectation.said(EntityId("skarn"), at_ms=0)
-    expectation.scene_is(EntityId("vaelith"))
-    assert expectation.keyterms(1) is before
-    assert expectation.glossary(1) == prompt
-
-
 def test_two_names_about_as_likely_do_not_push_each_other_out_in_turn() -> None:
     expectation = expecting("Eldrinax", "Vaelith", "Skarn", max_terms=2)
     for name in ("eldrinax", "vaelith", "skarn"):
@@ -118,13 +109,6 @@ def test_a_name_that_was_silent_for_long_makes_room_for_one_that_is_said_now() -
     assert expectation.keyterms(0) == ("Eldrinax",)
     expectation.said(EntityId("vaelith"), at_ms=60 * MINUTE)
     assert expectation.keyterms(60 * MINUTE) == ("Vaelith",)
-
-
-def test_a_name_that_the_campaign_no_longer_has_is_no_longer_expected() -> None:
-    expectation = expecting("Eldrinax", "Vaelith")
-    expectation.keyterms(0)
-    expectation.names_are(gazetteer("Vaelith", "Skarn"))
-    assert expectation.keyterms(1) == ("Vaelith", "Skarn")
 
 
 @pytest.mark.parametrize("name", ["🐉", "אלדרינקס", "I", "The", "x" * 10_000, "Zo\u0308e\u00a0Ånn"])
@@ -190,24 +174,6 @@ def test_nobody_looks_through_thousands_of_names_when_hardly_a_token_is_left() -
 
     assert pack((f"Name{n}" for n in range(10_000)), max_tokens=8, count_tokens=tokens) == ("Name0",)
     assert len(looked_at) < 50
-
-
-def test_a_name_of_the_scene_is_worth_more_than_a_garbled_one_and_that_more_than_an_odd_one() -> None:
-    in_scene, garbled, odd, ordinary = (
-        worth(odd=0, in_scene=True),
-        worth(odd=0.6, garbled=4),
-        worth(odd=1),
-        worth(odd=0),
-    )
-    assert in_scene > garbled > odd > ordinary
-
-
-def test_a_name_said_a_moment_ago_is_worth_more_than_one_said_an_hour_ago() -> None:
-    assert worth(odd=1, said_ms_ago=1_000) > worth(odd=1, said_ms_ago=3_600_000) > worth(odd=1)
-
-
-def test_a_name_of_ordinary_words_is_heard_right_without_help_however_often_it_is_said() -> None:
-    assert worth(odd=0, said_ms_ago=0) < worth(odd=1)
 
 
 def test_invented_words_are_odd_and_those_of_a_dictionary_are_not() -> None:

@@ -11,7 +11,6 @@ from glyphoxa.domain.heard import HeardWord
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.language.words import words
 from glyphoxa.names.corrector import Corrected, Corrector
-from glyphoxa.names.first_design import first_corrector
 from glyphoxa.names.gazetteer import Entry, Gazetteer
 
 NAMES = (
@@ -201,18 +200,6 @@ def test_a_form_that_the_dm_confirmed_is_exact() -> None:
 )
 def test_odd_names_and_odd_texts_change_nothing(names: tuple[str, ...], text: str) -> None:
     assert corrector(*names).correct(text).text == text
-
-
-def test_the_documents_algorithm_rewrites_ordinary_speech() -> None:
-    """why it is not shipped."""
-    plain = first_corrector(CORRECTOR.gazetteer)
-    heard = "so we walked out of the city and asked elder nacks about iron hold"
-    assert "so we Tower of Whispers the city" in plain.correct(heard).text
-
-
-def test_the_documents_algorithm_finds_names_by_any_shared_code() -> None:
-    plain = first_corrector(corrector("Grimjaw", "Ironhold").gazetteer)
-    assert plain.correct("Grimja went").text == "Grimjaw went"
 
 
 def test_caution_is_an_option() -> None:

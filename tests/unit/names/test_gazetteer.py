@@ -1,4 +1,3 @@
-from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -90,11 +89,6 @@ def test_a_sentence_that_grows_keeps_the_entities_that_it_named() -> None:
 def test_an_alias_leads_to_its_entity() -> None:
     mention = Gazetteer.build([entry("Grimjaw", "npc", aliases=("the smith",))]).mentions("Ask the smith!")[0]
     assert (mention.name.canonical, mention.name.kind) == ("Grimjaw", "alias")
-
-
-@pytest.mark.parametrize("name", ["", "  ", "'", "😀", "—"])
-def test_a_name_without_letters_is_left_out(name: str) -> None:
-    assert Gazetteer.build([entry(name)]).names == ()
 
 
 def test_windows_are_wider_than_the_longest_name() -> None:
@@ -230,26 +224,8 @@ def test_names_that_changed_are_as_if_built_at_once(language: str, begun_with: l
     assert observed(after) == observed(Gazetteer.build(later, language=language))
 
 
-def test_when_the_first_of_equal_names_goes_the_next_one_takes_its_place() -> None:
-    names = Gazetteer.build([MAREK, Entry("márek", EntityId("innkeeper"), "npc")])
-    assert names.by_joined["marek"].entity_id == "marek"
-    assert changed_names(names, remove=EntityId("marek")).by_joined["marek"].text == "márek"
-
-
 def test_a_reader_keeps_the_names_it_took() -> None:
     taken = Gazetteer.build([MAREK])
     current = taken.having([GRIMJAW])
     assert [m.name.text for m in taken.mentions("Marek and Grimjaw")] == ["Marek"]
     assert [m.name.text for m in current.mentions("Marek and Grimjaw")] == ["Grimjaw"]
-
-
-def test_names_that_did_not_change_are_not_prepared_again() -> None:
-    before = Gazetteer.build([MAREK, GRIMJAW])
-    after = before.having([MAREK, Entry("Eldrinax", EntityId("eldrinax"))])
-    assert after.by_joined["marek"] is before.by_joined["marek"]
-
-
-def test_wrong_forms_are_learned_and_taken_back_with_their_entry() -> None:
-    names = Gazetteer.build([GRIMJAW]).having([replace(GRIMJAW, learned=("Grim Joe",))])
-    assert names.by_joined["grimjoe"].kind == "learned"
-    assert "grimjoe" not in names.having([GRIMJAW]).by_joined

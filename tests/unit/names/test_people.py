@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from glyphoxa.domain.campaign import Campaign, Npc
@@ -56,19 +54,6 @@ def test_a_name_is_called(said: str, called: str) -> None:
 def test_a_name_is_talked_about(said: str) -> None:
     (call,) = mentions(said, people("Grimjaw"))
     assert (call.name, call.is_called) == ("Grimjaw", False)
-
-
-def test_the_work_for_a_text_grows_with_it_and_not_with_its_square() -> None:
-    names = people("Grimjaw", "Mirelle")
-
-    def cpu_ns(n: int) -> int:
-        text = "and Grimjaw told captain Mirelle so " * n
-        started = time.process_time_ns()
-        assert len(mentions(text, names)) == 2 * n
-        return time.process_time_ns() - started
-
-    small = min(cpu_ns(300) for _ in range(4))
-    assert min(cpu_ns(4_800) for _ in range(3)) < 64 * small  # 16 times the text; its square is 256 times
 
 
 @pytest.mark.parametrize(

@@ -84,17 +84,6 @@ def test_what_sounds_alike_as_a_whole_has_the_same_code() -> None:
     assert codes("nacks") == ("NKS",)
 
 
-def test_codes_cut_at_four_letters_mistake_an_elder_for_eldrinax() -> None:
-    """Why codes are not cut; the length is an option."""
-    cut = coder_of("double_metaphone", length=4)
-    assert cut("elder") == cut("eldrinax")
-
-
-def test_long_names_have_long_codes() -> None:
-    """Codes of four letters would make many of them the same."""
-    assert len(codes("kragmoorthalassarbelthazorvesperine")[0]) > 12
-
-
 @pytest.mark.parametrize("length", [0, 33, -1])
 def test_a_code_length_out_of_range_is_refused(length: int) -> None:
     with pytest.raises(ValueError, match="between 1 and 32"):
@@ -149,8 +138,3 @@ def test_a_language_without_a_coder_has_no_codes(language: str) -> None:
 @given(st.text(max_size=60), st.sampled_from(get_args(PhoneticCode)), st.integers(1, LONGEST_CODE))
 def test_any_text_has_codes_of_at_most_the_wanted_length(word: str, code: PhoneticCode, length: int) -> None:
     assert all(0 < len(code) <= length for code in coder_of(code, length=length)(word))
-
-
-@given(st.text(max_size=60), st.sampled_from(["en", "de"]))
-def test_any_text_has_codes_that_are_not_empty(word: str, language: str) -> None:
-    assert all(0 < len(code) <= LONGEST_CODE for code in codes(word, language))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-import weakref
 from collections.abc import Collection
 from dataclasses import replace
 from itertools import islice, product
@@ -142,19 +140,6 @@ def test_npcs_that_play_and_players_can_be_called_and_of_others_it_is_known_that
     [called] = names.understand("Eldrinax, come here.").mentions
     assert (called.npc, called.name, called.is_played) == (None, "Eldrinax", False)
     assert names.understand("Eldrinax came here.").mentions == ()
-
-
-def test_names_that_nobody_goes_by_any_more_are_gone_at_once_and_not_left_to_be_collected() -> None:
-    names = names_of_the_town()
-    before = weakref.ref(names.current)
-    names.correct(SAID)
-    gc.collect()
-    gc.disable()
-    try:
-        change(names, put=Entry("Quibbleworth", EntityId("q"), "npc"))
-        assert before() is None
-    finally:
-        gc.enable()
 
 
 def test_who_is_part_of_a_place_s_name_is_not_called() -> None:

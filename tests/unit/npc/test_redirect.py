@@ -107,16 +107,6 @@ async def test_floor_holds_in_a_campaign_without_topics() -> None:
         assert "naked" not in read(asked) and asked.flags == ("legal_floor:minors",)
 
 
-async def test_direction_changes_from_turn_to_turn() -> None:
-    async with a_table() as table:
-        for _ in range(2):
-            await table.says(TAMSIN, "Grimjaw, are there spiders?")
-            table.mouth(SMITH).end()
-            await table.settle()
-        first, second = (asked.direction for asked in table.mouth(SMITH).asked)
-        assert first != second
-
-
 async def test_summary_sentence_about_a_line_enters_no_prompt() -> None:
     async with a_table() as table:
         sentences = [SummarySentence(text, (UtteranceId("u1"),)) for text in ("A spider bit the boy.", "It rained.")]

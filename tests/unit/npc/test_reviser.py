@@ -277,13 +277,6 @@ async def test_an_answer_that_cannot_be_used_changes_nothing_and_the_next_uttera
         assert desk.texts == ["did Eldrinax come"]
 
 
-async def test_looking_twice_at_the_same_utterance_changes_it_once() -> None:
-    async with a_desk() as desk:
-        await desk.keep(ELDER_NACKS)
-        await desk.keep(ELDER_NACKS)
-        assert len(desk.log.utterances[ELDER_NACKS.id].corrections) == 1
-
-
 @in_virtual_time
 async def test_while_the_log_is_away_a_correction_waits_and_is_not_asked_for_again() -> None:
     def comes_back(log: LogTwin) -> None:
@@ -355,13 +348,6 @@ async def test_the_session_ends_in_time_even_if_not_everything_was_looked_at() -
     async with a_desk(gives_way=True, wait_until_quiet=asyncio.Event().wait) as desk:
         desk.hear(ELDER_NACKS)
         assert not await desk.reviser.finish(1_000)
-
-
-async def test_what_fails_once_is_tried_again() -> None:
-    async with a_desk(Model([RuntimeError("a bug"), PUT_RIGHT])) as desk:
-        await desk.keep(ELDER_NACKS)
-        assert len(desk.model.asked) == 2
-        assert desk.texts == ["did Eldrinax come"]
 
 
 async def test_an_utterance_over_which_every_try_fails_is_left_and_the_next_is_looked_at() -> None:

@@ -70,24 +70,6 @@ async def test_a_question_is_answered_and_both_are_kept(table: TableOfTwins) -> 
     assert all(u.witnesses == {SMITH, INNKEEPER} for u in table.spool.utterances.values())
 
 
-async def test_failed_answer_is_retried_after_the_player_finishes(
-    table: TableOfTwins,
-) -> None:
-    draft = a_draft(TAMSIN, "Grimjaw, how is my blade?", end_ms=500)
-    table.room.mailbox.post(SpeechStarted(TAMSIN, 0))
-    table.room.mailbox.post(EagerTurn(draft))
-    await table.settle()
-    table.mouth(SMITH).fail_early()
-    await table.settle()
-    table.room.mailbox.post(TurnEnded(draft, 1_000))
-    await table.settle()
-    assert len(table.mouth(SMITH).asked) == 2
-    table.mouth(SMITH).end()
-    await table.settle()
-    (turn,) = table.turns()
-    assert (turn.outcome, turn.reply_heard) == (Outcome.ANSWERED, "Aye.")
-
-
 async def test_every_npc_present_overhears_and_one_answers(table: TableOfTwins) -> None:
     await table.says(TAMSIN, "Grimjaw, how is my blade?")
     table.mouth(SMITH).end()
@@ -205,17 +187,6 @@ async def test_npc_called_by_another_has_its_words_once_in_its_prompt(table: Tab
     assert contents[-1] == "Grimjaw says: Mirelle, tell her."
     assert contents.count(contents[-1]) == 1
     assert not asked.is_brief
-
-
-async def test_a_question_in_two_parts_is_asked_once_with_both(table: TableOfTwins) -> None:
-    table.room.mailbox.post(SpeechStarted(BRAN, 0))  # somebody else still speaks: the answer is not heard yet
-    await table.says(TAMSIN, "Grimjaw, good evening.")
-    await table.says(TAMSIN, "How is my blade?")
-    asked = table.mouth(SMITH).asked[-1].messages
-    assert asked[-1].content == "Tamsin says: Grimjaw, good evening. How is my blade?"
-    assert sum("good evening" in message.content for message in asked) == 1
-    assert [turn.outcome for turn in table.turns()] == [Outcome.MERGED]
-    assert len(table.spool.utterances) == 2
 
 
 async def test_crashed_npc_restarts_with_its_history(
@@ -369,17 +340,6 @@ def test_full_disk_loses_no_utterance_and_the_table_continues() -> None:
     run_in_virtual_time(evening())
 
 
-async def test_stored_utterance_has_the_recognisers_word_data(table: TableOfTwins) -> None:
-    words = (HeardWord(0, 4, 0.9, 0, 300), HeardWord(5, 11, 0.4, 300, 700))
-    draft = a_draft(BRAN, "Good evenin", end_ms=table.now_ms)
-    draft = replace(draft, heard=replace(draft.heard, words=words))
-    table.room.mailbox.post(SpeechStarted(BRAN, table.now_ms))
-    table.room.mailbox.post(TurnEnded(draft, table.now_ms))
-    await table.settle()
-    (kept,) = [event.utterance for event in table.events if isinstance(event, UtteranceKept)]
-    assert kept.words == words
-
-
 async def test_words_of_a_leaving_player_are_kept_with_word_data(
     table: TableOfTwins,
 ) -> None:
@@ -404,13 +364,6 @@ async def test_typed_line_is_kept_as_typed(table: TableOfTwins) -> None:
         table.room.mailbox.post(TurnEnded(draft, table.now_ms))
     await table.settle()
     assert [event.utterance.typed for event in table.events if isinstance(event, UtteranceKept)] == [True, False]
-
-
-async def test_a_turn_nobody_answers_is_recorded_too(table: TableOfTwins) -> None:
-    await table.says(TAMSIN, "What a night.")
-    (turn,) = table.turns()
-    assert (turn.outcome, turn.npc_id) == (Outcome.NOT_ADDRESSED, None)
-    assert turn.stages[Stage.SPEECH_END] > 0
 
 
 async def test_turn_names_its_utterance_in_the_log(table: TableOfTwins) -> None:
@@ -465,11 +418,6 @@ async def test_a_turn_s_record_says_how_deep_the_npc_might_look_and_why(table: T
         ("FAST", "needs nothing more"),
         ("FAST", "asks for depth: 'tell me everything'; limited by this NPC's tier"),
     ]
-
-
-async def test_captions_follow_what_is_heard(table: TableOfTwins) -> None:
-    await table.says(TAMSIN, "Grimjaw, hello.")
-    assert [event.text for event in table.events if isinstance(event, NpcSpeaks)] == ["Aye."]
 
 
 async def test_quiet_is_when_nobody_speaks_and_no_answer_is_on_its_way(table: TableOfTwins) -> None:

@@ -176,16 +176,6 @@ class Evening:
         self.ended_s.append(asyncio.get_running_loop().time())
 
 
-def test_empty_table_ends_once() -> None:
-    async def evening() -> None:
-        table = Evening()
-        idle = table.begin()
-        await asyncio.sleep(60 * MINUTE_S)
-        assert table.ended_s == [10 * MINUTE_S] and idle.done()
-
-    run_in_virtual_time(evening())
-
-
 def test_table_closes_some_time_after_the_last_player_left() -> None:
     async def evening() -> None:
         table = Evening()

@@ -78,12 +78,6 @@ async def test_without_memory_only_external_tools_are_offered() -> None:
     assert "did you mean 'dice_roll'?" in str((await table.box.call("dice_rol", {}))["note"])
 
 
-def test_a_tool_that_takes_longer_than_the_tier_allows_is_not_shown() -> None:
-    slow = roller(usual_ms=1_000)
-    assert len(Table(slow, with_memory=False).box.declared) == 0
-    assert len(Table(slow, rule=TIER_RULES["STANDARD"], with_memory=False).box.declared) == 1
-
-
 def test_lower_tier_shows_only_fast_tools_within_the_npcs_tier() -> None:
     box = Table(roller(usual_ms=1_000), rule=TIER_RULES["STANDARD"]).box
     assert [spec.wire_name for spec in box.at("DEEP").declared] == ["memory_query_entities", "dice_roll"]

@@ -16,7 +16,6 @@ from glyphoxa.language.relations import RelationWords
 from glyphoxa.npc.memory_tools import NpcMemory
 from glyphoxa.npc.toolbox import Toolbox
 from glyphoxa.recall.world import World
-from glyphoxa.transcript.delivery import MemoryWatch
 from glyphoxa.transcript.sessions import episode_name, episode_of
 from glyphoxa.world.graph import Passage
 from tests.support.memory import WorldTwin
@@ -44,7 +43,6 @@ async def nothing() -> None:
     return None
 
 
-WATCH = MemoryWatch(ping=nothing, make_good=nothing, changed=lambda: None, now_ms=lambda: 0)
 OCTOBER = heard("My sister is ill.", at_ms=1_791_000_000_000)
 NOVEMBER = heard("She is well again.", session="s2", at_ms=1_794_000_000_000)
 TIMELESS = heard("She likes plums.")
@@ -77,13 +75,6 @@ S1 = SessionId("s1")
 )
 def test_a_tier_shows_the_model_its_tools_and_no_other(tier: BudgetTier, names: list[str]) -> None:
     assert [spec.wire_name for spec in tools_of(tier=tier).declared] == names
-
-
-async def test_tool_of_another_tier_is_refused_even_if_guessed() -> None:
-    talk = Talk((OCTOBER,))
-    answer = await tools_of(talk=talk, tier="FAST").call("memory_search_sessions", {"query": "sister"})
-    assert answer["found"] == []
-    assert talk.asked_for == []
 
 
 async def test_membership_is_found_by_alias_and_relation() -> None:
@@ -135,12 +126,6 @@ async def test_a_type_alone_lists_what_there_is() -> None:
     assert [one["name"] for one in answer["found"]] == ["Reavers of Skarn", "Wardens of the Tide"]  # type: ignore[attr-defined]
 
 
-async def test_a_misspelt_name_is_answered_with_the_nearest() -> None:
-    answer = await tools_of().call("memory_query_entities", {"name": "Grimjow"})
-    assert answer["found"] == []
-    assert "'Grimjaw'" in str(answer["note"])
-
-
 async def test_past_talk_is_searched_in_the_name_of_the_npc_that_asks() -> None:
     """An NPC that was not there finds nothing."""
     talk = Talk((OCTOBER,))
@@ -171,14 +156,6 @@ async def test_the_kind_of_fact_that_is_asked_for_comes_first() -> None:
     first, *others = answer["found"]  # type: ignore[misc]
     assert first["fact"] == "Grimjaw belongs to Wardens of the Tide."
     assert others
-
-
-async def test_a_time_filter_keeps_only_what_is_known_to_lie_inside_it() -> None:
-    answer = await tools_of(talk=Talk((OCTOBER, NOVEMBER, TIMELESS))).call(
-        "memory_search_facts", {"query": "sister of Grimjaw", "after": "2026-10-31", "before": "2026-12-01T00:00:00Z"}
-    )
-    fact, said = answer["found"]  # type: ignore[misc]
-    assert (fact["session"], said["said"]) == ("s2", recalled_line(NOVEMBER))
 
 
 async def test_time_filter_is_not_crowded_out_by_other_times() -> None:
@@ -385,19 +362,6 @@ async def test_wrong_arguments_are_explained_to_the_model(name: str, arguments: 
     answer = await tools_of().call(name, arguments)
     assert answer["found"] == []
     assert note in str(answer["note"])
-
-
-async def test_every_call_is_reported_with_its_answer() -> None:
-    told: list[LookUp] = []
-    memory = NpcMemory(SALTMERE, GRIMJAW, a_world(), AwayTalk())
-    tools = Toolbox(memory, tier="STANDARD", tell=told.append)
-    entity = await tools.call("memory.query_entities", {"name": "The Smith"})
-    away = await tools.call("memory_search_sessions", {"query": "sister"})
-    assert [(each.tool, each.arguments, each.found) for each in told] == [
-        ("memory.query_entities", {"name": "The Smith"}, entity),
-        ("memory_search_sessions", {"query": "sister"}, away),
-    ]
-    assert all(each.took_ms >= 0 for each in told)
 
 
 async def test_any_tool_argument_can_be_recorded() -> None:

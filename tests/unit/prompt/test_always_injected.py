@@ -9,7 +9,7 @@ import pytest
 
 from glyphoxa.domain.campaign import Campaign, Entity
 from glyphoxa.domain.ids import EntityId, SessionId
-from glyphoxa.domain.knowledge import PUBLIC, Claim, Fact, Provenance, secret_of
+from glyphoxa.domain.knowledge import PUBLIC, Claim, Fact, Provenance
 from glyphoxa.domain.node_types import TEMPLATES, NodeType
 from glyphoxa.language.sentences import characters_in
 from glyphoxa.prompt.select import IN_EVERY_PROMPT
@@ -62,21 +62,6 @@ async def test_law_that_few_know_reaches_only_their_prompts() -> None:
         assert "stops the dead" not in str(await mind.assembly.gather(INNKEEPER, question))
     assert "stops the dead" in str((await mind.assembly.gather(SMITH, "Hello.")).identity)
     await mind.prefetch.close()
-
-
-async def test_secret_about_a_law_is_in_no_prompt_until_it_is_touched(mind: Mind) -> None:
-    claim = Claim.attribute(TIDES.id, "exceptions", "The bell outlives the ebb.")
-    mind.graph.of_world.append(Fact(claim.fact_id, claim, seq=9, visibility=secret_of([SMITH])))
-    assert "bell" not in str(await mind.assembly.gather(SMITH, "Hello."))
-    assert "bell" in str((await mind.assembly.gather(SMITH, "What of the bell?")).kept)
-    assert "bell" not in str(await mind.assembly.gather(INNKEEPER, "What outlives the ebb?"))
-
-
-async def test_law_that_the_dm_hides_leaves_the_prompt_at_once(mind: Mind) -> None:
-    graph = mind.graph
-    graph.scoped = [(e, secret_of([INNKEEPER]) if e.id == TIDES.id else seen) for e, seen in graph.scoped]
-    assert "ebb" not in " ".join((await mind.assembly.gather(SMITH, "Hello.")).identity)
-    assert "ebb" in " ".join((await mind.assembly.gather(INNKEEPER, "Hello.")).identity)
 
 
 async def test_accepted_law_of_the_talk_enters_each_prompt(mind: Mind) -> None:

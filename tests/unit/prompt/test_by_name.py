@@ -62,13 +62,6 @@ async def test_an_npc_need_not_be_reminded_of_itself() -> None:
     assert await named(GraphTwin.of(a_campaign()), SMITH, "Grimjaw, where is the smith?") == {}
 
 
-async def test_who_is_secret_from_an_npc_is_not_named_for_it() -> None:
-    graph = GraphTwin.of(a_campaign())
-    graph.scoped = [(e, secret_of([INNKEEPER]) if e.name == "Eldrinax" else scope) for e, scope in graph.scoped]
-    assert await named(graph, SMITH, "Who is Eldrinax?") == {}
-    assert set(await named(graph, INNKEEPER, "Who is Eldrinax?")) == {"Eldrinax"}
-
-
 async def test_a_secret_namesake_hides_nobody() -> None:
     """Neither under the same name, nor under one that begins or ends with it."""
     graph = GraphTwin.of(a_campaign())
@@ -104,12 +97,6 @@ async def test_a_question_that_is_answered_brings_nobody_along() -> None:
     graph.of_world.append(holds(Claim.relation(FEUD.id, "LOCATED_AT", MIRELLE)))
     told = (await of(graph)).facts(SMITH, "Where was the Salt Feud?")
     assert [one.text for one in told] == ["the Salt Feud is at Mirelle."]
-
-
-async def test_secret_participants_are_not_named() -> None:
-    graph = a_feud()
-    graph.of_world[-1] = graph.of_world[-1].with_(visibility=secret_of([INNKEEPER]))
-    assert set(await named(graph, SMITH, "the Salt Feud")) == {"the Salt Feud", "Eldrinax"}
 
 
 async def test_without_long_term_memory_the_file_tells() -> None:

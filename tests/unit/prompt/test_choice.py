@@ -52,18 +52,9 @@ def test_kinds_stand_in_the_order_in_which_they_are_given() -> None:
     assert texts([talk, fact]) == "talk fact"
 
 
-def test_the_same_words_are_told_once() -> None:
-    assert texts([said("Aye.", at_ms=1), said("Aye.", at_ms=2)]) == "Aye."
-
-
 def test_what_a_prompt_cache_has_read_stays_in_front_in_its_order() -> None:
     candidates = [said("new", at_ms=1), said("b", score=0.2, at_ms=2), said("a", score=0.1, at_ms=3)]
     assert texts(candidates, most=3, already=("a", "b", "gone")) == "a b new"
-
-
-def test_nothing_fits_into_no_budget() -> None:
-    assert texts([said("word")], tokens=0) == ""
-    assert texts([said("word")], most=0) == ""
 
 
 def test_a_budget_that_only_names_tokens_has_lines_for_them() -> None:

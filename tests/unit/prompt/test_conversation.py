@@ -56,44 +56,12 @@ def test_it_is_known_which_words_a_prompt_holds_already() -> None:
     assert conversation.spoken == ["A pale, please.", "No sparks in here."]
 
 
-def test_what_it_heard_last_is_what_others_said() -> None:
-    conversation = a_conversation()
-    assert conversation.heard_before("Hm?") == ""
-    conversation.hear(an_utterance("An ale, please.", id="u1"))
-    conversation.spoke(an_utterance("No sparks in here.", id="u2", speaker="Grimjaw", npc=SMITH))
-    assert conversation.heard_before("Hm?") == "An ale, please."
-
-
 def test_the_question_does_not_stand_twice_in_its_own_prompt() -> None:
     conversation = a_conversation()
     question = an_utterance("How is my blade?")
     conversation.hear(question)
     prompt = conversation.prompt("How is my blade?", "Tamsin", unless=[question.id])
     assert sum("blade" in message.content for message in prompt.messages) == 1
-
-
-def test_the_beginning_of_a_prompt_stays_the_same_from_turn_to_turn() -> None:
-    """Up to the question, the next prompt begins as the last one did: a provider's prompt cache then holds it."""
-    conversation = a_conversation()
-    before = conversation.prompt("", "Tamsin").messages[:-1]
-    for n in range(5):
-        conversation.hear(an_utterance(f"Line {n}.", id=f"u{n}"))
-        now = conversation.prompt("", "Tamsin").messages[:-1]
-        assert now[: len(before)] == before
-        before = now
-
-
-def test_old_talk_is_cut_in_large_steps_and_the_persona_never() -> None:
-    conversation = a_conversation(history_tokens=200)
-    cuts, length = 0, 0
-    for n in range(100):
-        conversation.hear(an_utterance("Some words that fill a line of talk.", id=f"u{n}"))
-        messages = conversation.prompt("", "Tamsin").messages
-        cuts += len(messages) < length
-        length = len(messages)
-        assert sum(len(m.content) for m in messages[3:]) // 4 <= 200 + 20
-        assert messages[0].role == "system"
-    assert 0 < cuts < 20
 
 
 @example([389, 389], 200)
@@ -169,18 +137,6 @@ def test_the_line_that_is_asked_tells_its_scene_also_when_it_is_in_the_talk_alre
     assert [message.content for message in asked[3:]] == ["Scene: the forge.\nTamsin says: Hello. Well?"]
 
 
-def test_of_scenes_in_which_nothing_was_said_the_last_one_is_told() -> None:
-    conversation = a_conversation()
-    for scene in (THE_FORGE, THE_MARKET, THE_FORGE, THE_MARKET):
-        conversation.enter(scene)
-    assert texts(conversation) == ["Scene: the market.\nTamsin says: And now?"]
-    conversation.enter(THE_FORGE)
-    conversation.hear(an_utterance("Hello.", id="u1"))
-    conversation.enter(THE_MARKET)
-    conversation.retract("u1")
-    assert texts(conversation) == ["Scene: the market.\nTamsin says: And now?"]
-
-
 @given(st.lists(st.sampled_from(["hear", "spoke", "forge", "market", "retract"]), max_size=40))
 def test_the_talk_that_is_left_is_always_told_with_its_scene(steps: list[str]) -> None:
     conversation = a_conversation(history_tokens=60)
@@ -237,13 +193,6 @@ def test_what_it_is_reminded_of_stands_where_the_dm_wants_it(depth: int, place: 
     without = [message for message in asked if message is not asked[place]]
     assert tuple(without) == prompt.messages
     assert with_hot_context(prompt, HotContext(), Placement(depth)) == prompt
-
-
-def test_facts_before_the_conversation_follow_the_examples() -> None:
-    prompt = a_conversation(replace(GRIMJAW, examples=(Exchange("And?", "Aye."),))).prompt("Who was it?", "Tamsin")
-    asked = with_hot_context(prompt, HotContext(facts=("The bell is gone.",)), Placement(9999)).messages
-    assert asked[prompt.n_examples] == Message("assistant", "Aye.")
-    assert asked[prompt.n_examples + 1] == Message("system", "Facts: The bell is gone.")
 
 
 def test_an_npc_without_examples_has_some_in_the_form_that_questions_have() -> None:
@@ -321,14 +270,6 @@ def test_what_not_everybody_knows_of_an_npc_is_in_no_example() -> None:
     for related in (hidden, doubtful, replace(hidden, known_by=(), hidden=True)):
         shown = beginning(replace(town, relationships=(related,)), town.npc(INNKEEPER))
         assert "Market Square" not in str(shown) and "the forge" not in str(shown)
-
-
-def test_what_it_keeps_to_itself_stands_last_apart_from_what_it_may_tell() -> None:
-    prompt = a_conversation().prompt("Is the crown real?", "Tamsin")
-    hot = HotContext(facts=("The king wears a crown.",), kept=("You forged it.",), keeps="You keep this to yourself: ")
-    assert with_hot_context(prompt, hot).messages[-1].content == (
-        "Tamsin says: Is the crown real?\nFacts: The king wears a crown.\nYou keep this to yourself: You forged it."
-    )
 
 
 def test_better_words_take_the_place_of_those_that_were_heard_and_nothing_else_changes() -> None:

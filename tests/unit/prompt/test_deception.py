@@ -11,7 +11,6 @@ from glyphoxa.chronicle.summaries import LineSelection
 from glyphoxa.domain.ids import NpcId, UtteranceId
 from glyphoxa.prompt.conversation import Conversation
 from glyphoxa.prompt.prompt import with_hot_context
-from glyphoxa.prompt.wording import wording
 from tests.support.builders import FORGE, INNKEEPER, SMITH, a_campaign, an_utterance
 from tests.support.memory import LogTwin
 from tests.support.minds import Mind
@@ -75,14 +74,6 @@ async def test_truth_enters_no_prompt_while_a_lie_is_kept_for_five_rounds(table:
         await table.say(reply, by=SMITH)
 
 
-async def test_truth_that_is_asked_for_is_marked_to_be_denied(table: LyingTable) -> None:
-    await table.say(LIE, by=SMITH)
-    for question in ("Who made the king's crown?", "Did you forge a false crown for the king?"):
-        prompt = await table.prompt(SMITH, question)
-        assert prompt.count(TRUTH) == 1 and f"{wording('en').keeps}{TRUTH}" in prompt
-        assert "forged" not in await table.prompt(INNKEEPER, question)
-
-
 async def test_lie_stays_in_the_liars_prompt_after_its_lines_left(table: LyingTable) -> None:
     await table.say("What did you do that winter?")
     await table.say(LIE, by=SMITH)
@@ -96,13 +87,3 @@ async def test_lie_stays_in_the_liars_prompt_after_its_lines_left(table: LyingTa
         assert f'You said: "{LIE}"' not in await table.prompt(INNKEEPER, question)
         for npc in (SMITH, INNKEEPER):
             assert TRUTH not in await table.prompt(npc, question)
-
-
-async def test_npcs_invention_about_others_is_no_knowledge_of_it_later(table: LyingTable) -> None:
-    await table.say("The paperwork was signed by Juno.", by=SMITH)
-    table.talks.update({npc.id: Conversation(npc) for npc in a_campaign().npcs})
-    for talk in table.talks.values():
-        talk.hear(an_utterance("Good evening.", id="next"))
-    for question in ("Who signed the paperwork?", "Do you know about the paperwork?", "Where is the paperwork now?"):
-        assert "Juno" not in await table.prompt(SMITH, question)
-    assert "signed by Juno" in await table.prompt(SMITH, "What did you tell me about the paperwork?")

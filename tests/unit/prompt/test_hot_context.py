@@ -148,13 +148,6 @@ async def test_who_asks_for_an_owner_is_told_the_owner_and_nothing_else(mind: AM
     assert [one.path for one in hot.recalled] == ["named 'Eldrinax', asks for 'owns'"]
 
 
-async def test_who_asks_for_more_is_told_what_describes_it_too(mind: AMind) -> None:
-    mind.graph.of_world.append(owns("e-mirelle", "e-eldrinax"))
-    question = "Who owns Eldrinax, and what else is there that I should know before I go up to his tower tonight?"
-    facts = (await mind.assembly.gather(SMITH, question)).facts
-    assert facts == ("Mirelle owns Eldrinax.", "Eldrinax is an old wizard.")
-
-
 async def test_who_asks_how_two_hang_together_is_told_the_chain_between_them(mind: AMind) -> None:
     """Its second link stands in the identity already."""
     mind.graph.of_world.append(owns("e-mirelle", "e-eldrinax"))
@@ -187,13 +180,6 @@ async def test_what_is_asked_while_it_is_spoken_is_decided_by_the_whole_question
     assert "Mirelle owns Eldrinax." not in mind.assembly.gather_nowait(SMITH, "What do you know of Eldrinax").facts
     hot = await mind.assembly.gather(SMITH, "What do you know of Eldrinax, and who owns him?")
     assert hot.facts[-1] == "Mirelle owns Eldrinax."
-
-
-async def test_an_owner_whom_an_npc_may_not_know_is_not_told_it(mind: AMind) -> None:
-    told = Visibility.of("told", [Knower(INNKEEPER, "told", SpeakerId("bran"))])
-    mind.graph.of_world.append(owns("e-mirelle", "e-eldrinax", told))
-    question = "Who owns Eldrinax?"
-    assert (await mind.assembly.gather(SMITH, question)).facts == ("Eldrinax is an old wizard.",)
 
 
 async def test_what_a_question_asks_of_an_npc_itself_stands_beside_it(mind: AMind) -> None:
@@ -239,13 +225,6 @@ async def test_an_npc_recalls_only_what_it_witnessed(mind: AMind) -> None:
     assert (await mind.assembly.gather(INNKEEPER, asked)).recalled == ()
 
 
-async def test_secret_is_recalled_only_by_npcs_that_know_it(mind: AMind) -> None:
-    hot = await mind.assembly.gather(SMITH, CROWN)
-    assert hot.kept == (FORGED,)
-    assert [(one.text, one.reason) for one in hot.recalled] == [(FORGED, "secret")]
-    assert (await mind.assembly.gather(INNKEEPER, CROWN)).kept == ()
-
-
 async def test_a_secret_that_the_talk_does_not_come_to_stands_nowhere_in_the_prompt(mind: AMind) -> None:
     for question in ("Good evening.", "Grimjaw, what is your secret?", "What do you know of Eldrinax?", ""):
         hot = await mind.assembly.gather(SMITH, question)
@@ -280,30 +259,6 @@ async def test_a_secret_that_is_too_long_is_shortened_and_still_found_by_its_end
     [kept] = (await mind.assembly.gather(SMITH, "Who sold the anchor?")).kept
     assert kept.startswith("It began at the ferry.")
     assert len(kept) <= 4 * Budgets().identity_tokens
-
-
-async def test_the_scene_says_what_it_looks_like_and_who_is_there(mind: AMind) -> None:
-    town = a_campaign()
-    looks = "Nets dry on the rails. Eldrinax waits in the shadow."
-    market = replace(town.scene(MARKET), description=looks)
-    await mind.assembly.enter(market)
-    assert (await mind.assembly.gather(SMITH, "")).scenes[market] == f"evening, Market Square. {looks} Mirelle is here."
-
-
-def test_the_scene_names_nothing_that_the_npc_may_not_know() -> None:
-    town = a_campaign()
-    market = replace(
-        town.scene(MARKET), description="Nets dry on the rails. Eldrinax waits in the shadow. The wizard coughs."
-    )
-    hidden = [
-        replace(entity, known_by=(INNKEEPER,), aliases=("the wizard",)) if entity.id == ELDRINAX else entity
-        for entity in town.entities
-    ]
-    scenes = scenes_of(replace(town, entities=tuple(hidden)))
-    assert scenes.line(market, SMITH) == "evening, Market Square. Nets dry on the rails. Mirelle is here."
-    assert "Eldrinax waits in the shadow. The wizard coughs." in scenes.line(market, INNKEEPER)
-    secret_place = [replace(entity, hidden=True) if entity.id == market.location else entity for entity in hidden]
-    assert "Market" not in scenes_of(replace(town, entities=tuple(secret_place))).line(market, SMITH)
 
 
 def test_a_german_genitive_of_a_hidden_name_is_not_told_with_the_scene() -> None:
@@ -400,20 +355,6 @@ async def test_whom_the_dm_removed_from_the_world_has_nothing_of_itself_in_mind(
     assert (hot.identity, hot.kept) == ((), ())
 
 
-async def test_what_one_npc_was_told_of_somebody_is_shown_to_no_other(mind: AMind) -> None:
-    """Not when it is looked up ahead either, and with the reason why it may be known."""
-    mind.graph.of_world.append(told_to(SMITH, "Eldrinax fears the sea."))
-    question = "What do you know of Eldrinax?"
-    await mind.partial(TAMSIN, question)
-    public = "Eldrinax is an old wizard."
-    primed = [mind.assembly.gather_nowait(npc, question) for npc in (SMITH, INNKEEPER)]
-    final = [await mind.assembly.gather(npc, question) for npc in (SMITH, INNKEEPER)]
-    for smith, innkeeper in (primed, final):
-        assert smith.facts == (public, "Eldrinax fears the sea.")
-        assert [fact.reason for fact in smith.recalled] == ["public", "told by tamsin"]
-        assert innkeeper.facts == (public,)
-
-
 async def test_an_entity_of_which_an_npc_may_not_know_is_not_there_for_it(mind: AMind) -> None:
     eldrinax = next(entity for entity, _ in mind.graph.scoped if entity.name == "Eldrinax")
     mind.graph.scoped = [one for one in mind.graph.scoped if one[0] is not eldrinax] + [
@@ -461,21 +402,6 @@ async def test_a_name_in_a_partial_is_looked_up_before_the_question_ends(mind: A
     assert mind.assembly.gather_nowait(SMITH, "What do you know of Eldrinax").facts == ("Eldrinax is an old wizard.",)
 
 
-async def test_npcs_own_facts_are_reread_in_each_speech(hasty_mind: AMind) -> None:
-    mind = hasty_mind
-    asked = "What do you know of Eldrinax?"
-    await mind.partial(TAMSIN, asked)
-    mind.graph.weather.late = True
-    hot = await mind.assembly.gather(SMITH, asked)
-    assert "Grimjaw is a smith." in hot.identity
-    assert not [part for part in hot.omitted if part.startswith("identity")]
-    mind.graph.weather.late = False
-    mind.graph.scoped = [(entity, Visibility.of("secret", [])) for entity, _ in mind.graph.scoped]
-    await mind.partial(TAMSIN, asked)
-    assert mind.assembly.gather_nowait(SMITH, asked).identity == ()
-    assert (await mind.assembly.gather(SMITH, asked)).identity == ()
-
-
 async def test_what_was_hidden_from_an_npc_while_they_spoke_is_not_in_its_answer(mind: AMind) -> None:
     """Also of itself."""
     asked = "What do you know of Eldrinax?"
@@ -505,15 +431,6 @@ async def test_what_was_looked_up_before_a_retraction_is_not_used(hasty_mind: AM
     mind.prefetch.on(UtteranceRetracted(an_utterance("my brother")))
     mind.log.weather.late = True
     assert (await mind.assembly.gather(SMITH, "Do you remember my brother and his lantern?")).recalled == ()
-
-
-async def test_a_question_about_the_past_asks_memory_while_it_is_spoken(hasty_mind: AMind) -> None:
-    """The answer is there although memory is late when the question ends."""
-    mind = hasty_mind
-    await mind.partial(TAMSIN, "Do you remember my brother and")
-    mind.log.weather.late = True
-    hot = await mind.assembly.gather(SMITH, "Do you remember my brother and his lantern?")
-    assert [fact.utterance_id for fact in hot.recalled] == ["told"]
 
 
 async def test_who_is_called_is_reminded_first_and_sound_gets_through_before_the_next(
@@ -576,16 +493,6 @@ async def test_what_another_npc_claimed_is_told_as_its_words_and_not_as_a_fact(m
     hot = await mind.assembly.gather(INNKEEPER, "Who stole the tithe box?")
     assert hot.remembered == ("Grimjaw said: It was Eldrinax who stole the tithe box.",)
     assert hot.facts == ()
-
-
-async def test_repeated_answer_uses_the_same_facts(mind: AMind) -> None:
-    """Whatever was said in the meantime."""
-    asked = "Do you remember my brother Joren?"
-    first = await mind.assembly.gather(SMITH, asked)
-    await mind.log.append([an_utterance("Your brother Joren was seen at the mill.", id="later")])
-    again = await mind.assembly.gather(SMITH, asked)
-    assert first.remembered
-    assert again.facts[: len(first.facts)] == first.facts
 
 
 async def test_the_prompt_cache_is_primed_with_the_words_of_the_answer(mind: AMind) -> None:

@@ -47,15 +47,6 @@ def test_somebody_known_may_be_asked_for_more_than_is_known(question: str, line:
     assert sentences(question, HESPER) == (line,)
 
 
-def test_own_promise_is_told_by_own_words_alone() -> None:
-    assert sentences("You promised me a free room, remember?") == ("Mirelle never said that.",)
-
-
-def test_any_unknown_name_is_called_unknown_so_nobody_learns_that_there_is_one() -> None:
-    told = [sentences(f"Who is {name}?") for name in ("Velkoreth", "Nobodeth")]
-    assert [line[0].split()[-1] for line in told] == ["Velkoreth.", "Nobodeth."]
-
-
 def test_meaning_counts_in_the_language_of_the_embeddings() -> None:
     mind = replace(a_mind(), remembered=[said("Her name is Juniper.", similarity=0.6)])
     assert sentences("What is my horse called?", mind) == ()

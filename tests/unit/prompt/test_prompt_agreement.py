@@ -83,12 +83,6 @@ async def test_summarised_topic_is_not_called_unknown() -> None:
     assert await facts(Evening([("Tamsin says: An ale for me.", "ale")]), ABOUT_THE_HORSE) == (NOBODY_TOLD,)
 
 
-async def test_summarised_name_is_not_called_unheard() -> None:
-    assert await facts(Evening(), "Who is Tarquin?") == ("Grimjaw has never heard of Tarquin.",)
-    assert await facts(Evening([("Tamsin says: Tarquin sold me a map.", "map")]), "Who is Tarquin?") == ()
-    assert await facts(Evening(past="Tarquin sold them a map."), "Who is Tarquin?") == ()
-
-
 @pytest.mark.parametrize("question", ["Do you remember what happened?", "Tell me what you remember."])
 async def test_summary_answers_a_question_without_a_topic(question: str) -> None:
     assert await facts(Evening(), question) == (NOBODY_TOLD,)

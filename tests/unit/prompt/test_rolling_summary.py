@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import UtteranceId
 from glyphoxa.domain.session_state import SessionState, SummarySentence
@@ -112,12 +110,6 @@ def test_stored_state_that_reaches_further_is_continued_without_repeating() -> N
     view.adopt(SessionState((about(asked(1)), about(asked(2))), last_ordinal=12))
     assert [one.evidence[0] for one in view.summary] == ["asked-1", "asked-2", "asked-3"]
     assert view.last_ordinal == 12
-
-
-@pytest.mark.parametrize("text", ["[OOC] brb", "[summary]"])
-def test_line_that_looks_synthetic_is_a_line(text: str) -> None:
-    view = a_view([asked(1, text)])
-    assert [line.text for line in view.lines] == [text]
 
 
 def test_restored_view_continues_its_state() -> None:

@@ -94,16 +94,6 @@ async def test_terms_of_question_and_talk_leave_the_start_unchanged() -> None:
     assert len({found.prompt.messages[:-1] for found in asked}) == 1
 
 
-async def test_mentioned_term_is_not_called_unknown() -> None:
-    town = with_terms()
-    evening = Evening(town, n_lines=0)
-    await evening.mind.assembly.enter(town.scene(FORGE))
-    term = list(TERMS)[7]
-    assert (await evening.ask(f"Who is {term}?")).hot.not_known == ()
-    assert (await evening.ask("Who is Tarquin?")).hot.not_known
-    await evening.mind.prefetch.close()
-
-
 def a_prompt(n_lines: int, *, language: str = "en") -> Prompt:
     before = (Message("system", "You are Grimjaw."), Message("user", "example"), Message("assistant", "example"))
     told = Message("user", "So far: they met.", is_synthetic=True)

@@ -188,11 +188,6 @@ def test_whatever_is_asked_has_a_vector_or_a_reason_and_can_be_sent(question: st
     run_in_virtual_time(story())
 
 
-@in_virtual_time
-async def test_half_a_character_does_not_break_a_turn() -> None:
-    assert await reason(QuestionVectors(Model().embedder), "who \ud800?") is None
-
-
 # -- what a model can do wrong
 
 
@@ -268,44 +263,6 @@ async def test_a_model_that_is_too_slow_three_times_is_not_waited_for_until_it_h
     await pass_ms(COOLDOWN_MS + LONGEST_MS)
     assert await reason(vectors, "another") is None
     assert await reason(vectors, "and another") is None
-
-
-@in_virtual_time
-async def test_after_the_rest_one_call_is_tried_and_everybody_else_goes_without() -> None:
-    model = Model(fails_with=Unavailable("away"))
-    vectors = QuestionVectors(model.embedder)
-    for n in range(MAX_FAILURES):
-        assert await reason(vectors, f"question {n}") == "away"
-    await pass_ms(COOLDOWN_MS)
-    model.takes_ms = 20
-    found = await asyncio.gather(*(reason(vectors, f"later {n}") for n in range(5)))
-    assert sorted(str(each) for each in found) == [
-        "away",
-        *["the embeddings model failed repeatedly; it is being retried"] * 4,
-    ]
-    assert len(model.asked) == MAX_FAILURES + 1
-    assert "failed repeatedly" in str(await reason(vectors, "at once again"))
-
-
-@in_virtual_time
-async def test_what_is_remembered_is_there_while_the_model_rests() -> None:
-    model = Model()
-    vectors = QuestionVectors(model.embedder)
-    assert await reason(vectors, "well known") is None
-    model.fails_with = Unavailable("away")
-    for n in range(MAX_FAILURES):
-        await reason(vectors, f"question {n}")
-    assert "failed repeatedly" in str(await reason(vectors, "new"))
-    assert await reason(vectors, "well known") is None
-
-
-@in_virtual_time
-async def test_one_call_is_one_failure_however_many_waited_for_it() -> None:
-    model = Model(takes_ms=1_000)
-    vectors = QuestionVectors(model.embedder)
-    assert await asyncio.gather(*(reason(vectors) for _ in range(10))) == [LATE] * 10
-    model.takes_ms = 5
-    assert await reason(vectors, "another") is None
 
 
 @in_virtual_time

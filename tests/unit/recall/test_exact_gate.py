@@ -254,12 +254,6 @@ def test_who_took_part_in_an_event_comes_along_with_it() -> None:
     assert called("the Battle of Skarn", (battle, held_at, MAREK, TANKARD)) == ["battle"]
 
 
-def test_what_may_not_be_seen_hides_nothing() -> None:
-    hidden = Named("hidden", ("Marek the Vampire", "Mareek"), "npc")
-    assert called("Who is Marek the Vampire?", (MAREK, hidden), may_see=lambda item: item.id != "hidden") == ["marek"]
-    assert called("Who is Mareek?", (MAREK, hidden), may_see=lambda item: item.id != "hidden") == ["marek"]
-
-
 def test_what_holds_at_a_time_connects_at_that_time() -> None:
     married = replace(MARRIED, validity=Validity(from_ms=1_000, to_ms=2_000))
     world = (MAREK, WIFE, married)
@@ -296,17 +290,6 @@ def put(reader: NameReader, item: Named) -> None:
 def read(reader: NameReader, text: str) -> list[tuple[str, int, int, bool]]:
     found = reader.mentions(text, lambda _: True)
     return [(one.name.entity_id, one.start, one.end, one.is_typo) for one in found]
-
-
-def test_a_new_name_counts_at_once_and_an_old_one_no_longer() -> None:
-    reader = a_reader(WORLD)
-    put(reader, replace(TANKARD, names=("The Gilded Eel",)))
-    text = "From the Rusty Tankard to the Gilded Eel"
-    assert [text[start:end] for _, start, end, _ in read(reader, text)] == ["the Gilded Eel"]
-    assert read(reader, "the Rusty Tankard") == []
-    reader.remove(EntityId("tankard"))
-    reader.remove(EntityId("nobody"))
-    assert read(reader, "the Gilded Eel") == []
 
 
 def test_in_german_names_are_found_too() -> None:

@@ -14,7 +14,7 @@ from glyphoxa.domain.knowledge import DM, HIDDEN, PUBLIC, Claim, Fact, Validity,
 from glyphoxa.language.relations import IN_ENGLISH
 from glyphoxa.prompt.select import select_facts
 from glyphoxa.recall.world import KnownByName, World
-from glyphoxa.world.entity_events import AliasAdded, EntitiesMerged, EntityChanged, EntityRemoved, EntityScoped
+from glyphoxa.world.entity_events import EntitiesMerged, EntityRemoved, EntityScoped
 from glyphoxa.world.events import Cause, Event, Undone, WorldEvent, replay
 from glyphoxa.world.state import WorldEntity, WorldState
 from tests.support.proof import n_examples
@@ -142,20 +142,6 @@ def called(world: World, question: str, viewer: Viewer = NPC) -> list[str]:
     return [one.known.entity.id for one in world.by_name(viewer, question)]
 
 
-def test_a_new_name_counts_at_once_and_an_old_one_does_not() -> None:
-    world = a_world([TOWER, MAREK], [])
-    world.take(happens(EntityChanged(TOWER.id, name="Grimspire"), AliasAdded(MAREK.id, "the Brewer")))
-    assert called(world, "Is the Brewer at Grimspire?") == ["marek", "tower"]
-    assert called(world, "Who goes to Skarnfell?") == []
-
-
-def test_who_is_hidden_or_removed_is_named_no_more() -> None:
-    world = a_world([TOWER, MAREK], [])
-    world.take(happens(EntityScoped(TOWER.id, secret_of([OTHER])), EntityRemoved(MAREK.id)))
-    assert called(world, "Marek goes to Skarnfell") == []
-    assert called(world, "Marek goes to Skarnfell", OTHER) == ["tower"]
-
-
 def test_two_that_were_one_all_along_are_named_as_one() -> None:
     world = a_world([TOWER, MAREK], [])
     world.take(happens(EntitiesMerged(TOWER.id, MAREK.id)))
@@ -178,13 +164,6 @@ def test_a_fact_is_told_while_it_holds() -> None:
     for at_ms, n_told in ((NOW - 1, 0), (NOW, 1), (NOW + 9, 1), (NOW + 10, 0)):  # noqa: B007 - the clock reads it
         (one,) = world.by_name(NPC, "Marek")
         assert len(one.known.relations) == n_told
-
-
-def test_what_waits_for_the_dm_is_not_known() -> None:
-    claim = Claim.relation(MAREK.id, "MARRIED_TO", TOWER.id)
-    world = a_world([TOWER, MAREK], [Fact(claim.fact_id, claim, seq=1, status="pending")])
-    (one,) = world.by_name(NPC, "Marek")
-    assert one.known.relations == ()
 
 
 def test_what_a_file_calls_its_npc_is_a_name_for_those_who_know_of_it() -> None:
@@ -227,12 +206,6 @@ def test_a_text_is_found_by_its_words_by_whoever_may_know_it_until_it_changes() 
     assert called(world, "When is the drawbridge raised?", OTHER) == ["tower"]
     world.take(happens(EntityRemoved(TOWER.id)))
     assert called(world, "When is the drawbridge raised?", OTHER) == []
-
-
-def test_a_secret_is_found_by_no_words() -> None:
-    text = Claim.attribute(TOWER.id, "secret", "The drawbridge is raised at sunset.")
-    world = a_world([TOWER], [Fact(text.fact_id, text, seq=1, visibility=secret_of([NPC]))])
-    assert called(world, "When is the drawbridge raised?") == []
 
 
 def test_a_list_is_found_by_its_words() -> None:

@@ -140,20 +140,6 @@ async def test_a_campaign_that_was_never_stored_has_nothing_to_remember() -> Non
     assert recall.recall_nowait(unknown, SMITH, TalkQuery("my sister")) == []
 
 
-@pytest.mark.parametrize(("limit", "n"), [(0, 0), (-1, 0), (1, 1), (10**6, 4)])
-async def test_as_many_as_are_wanted(limit: int, n: int) -> None:
-    recall = by_words()
-    question = "The sister of Tamsin, the sword and the harbour?"
-    assert len(await recall.recall(CAMPAIGN, SMITH, TalkQuery(question, limit=limit))) == n
-    assert len(recall.recall_nowait(CAMPAIGN, SMITH, TalkQuery(question, limit=limit)) or ()) == n
-
-
-@pytest.mark.parametrize("limit", [1, 2, 5, 10**6])
-async def test_a_recap_is_no_longer_than_what_is_wanted(limit: int) -> None:
-    found = await by_words().search(CAMPAIGN, SMITH, TalkQuery("What happened in the last session?", limit=limit))
-    assert 1 <= len(found.items) <= limit
-
-
 async def test_a_recap_tells_how_it_began_and_ended_and_of_a_speech_what_there_is_room_for() -> None:
     feed = FeedTwin()
     speech = "The harbour burns. " * 400

@@ -130,10 +130,6 @@ def test_yesterday_may_be_a_day_of_the_story() -> None:
     assert by_session(found)[3] == 1  # the story's day 37; no session was three days ago
 
 
-def test_a_question_without_a_time_has_no_fit() -> None:
-    assert fit_in_time(asked("Who is Mira?"), SESSIONS, TURNS, current=5) is None
-
-
 def tell(
     question: str,
     *,
@@ -211,25 +207,9 @@ def test_a_summary_without_room_is_cut_at_a_sentence() -> None:
     assert told.text.endswith("hid.")
 
 
-def test_without_room_for_all_the_sessions_that_matter_most_are_told() -> None:
-    worth = WORTH.copy()
-    worth[5] = 1
-    told = tell("In what order did we visit the towns?", talk=replace(TALK, worth=worth), budget=2 * LEAST_TOKENS)
-    assert {each.session for each in told} == {0, 3}
-
-
 @pytest.mark.parametrize("question", ["Who is Mira?", "When did we meet?", "", "What happened last year?"])
 def test_there_is_no_timeline_of_what_was_not_asked_for_or_never_was(question: str) -> None:
     assert tell(question) == []
-
-
-def test_there_is_no_timeline_without_talk_or_room() -> None:
-    nothing = TurnTimes(np.zeros(0, np.int64), np.zeros(0, np.int32))
-    empty = RankedTalk(nothing, np.zeros(0, np.float32), str)
-    assert tell("What happened so far?", talk=empty) == []
-    assert tell("What happened so far?", budget=0) == []
-    found = fit_in_time(asked("last session"), [], nothing, current=None)
-    assert found is None or len(found.scores) == 0
 
 
 PLACES = st.builds(

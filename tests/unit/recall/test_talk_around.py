@@ -148,9 +148,3 @@ async def test_where_nothing_is_found_around_somebody_all_talk_is_searched_and_t
     answer = await tools(asking(RagTwin())).call("memory_search_sessions", {**ASK, "around": "The Drowned Cult"})
     assert shown(answer) == [recalled_line(ELSEWHERE)]
     assert "nothing called 'The Drowned Cult' is known; results are not limited to it" in str(answer["note"])
-
-
-async def test_while_the_database_is_away_the_talk_in_memory_is_searched() -> None:
-    answer = await tools(asking(RagTwin(is_away=True))).call("memory_search_sessions", ASK)
-    assert shown(answer) == [recalled_line(ELSEWHERE)]
-    assert "are unavailable" in str(answer["note"])

@@ -17,7 +17,6 @@ from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, UtteranceId
 from glyphoxa.recall.recall import Recall, RecallSettings
 from glyphoxa.recall.terms import Terms
-from glyphoxa.recall.time_reader import read_words
 from glyphoxa.recall.transcript_memory import TranscriptMemory, Transcripts
 from glyphoxa.transcript.ports import Embedding, TalkQuery
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH
@@ -124,17 +123,6 @@ async def test_sessions_are_numbered_the_same_after_a_restart() -> None:
     assert [replace(one, similarity=None) for one in await recall.recall(CAMPAIGN, SMITH, TalkQuery(question))] == [
         replace(one, similarity=None) for one in await restarted.recall(CAMPAIGN, SMITH, TalkQuery(question))
     ]
-
-
-async def test_campaign_in_another_language_is_reloaded() -> None:
-    feed = FeedTwin(languages={CAMPAIGN: "en"})
-    feed.tell(said("u1", "Die Schwestern segeln."), said("u2", "Es regnet.", ordinal=2))
-    recall = a_recall(feed, settings=PATIENT)
-    assert await ids_by_words(recall, "schwester") == []
-    feed.languages[CAMPAIGN] = "de"
-    feed.change("u2")
-    feed.change("u1")
-    assert "u1" in await ids_by_words(recall, "schwester")
 
 
 async def test_talk_of_a_campaign_that_was_not_stored_yet_is_in_its_language() -> None:
@@ -399,11 +387,3 @@ async def test_rankings_in_threads_see_talk_that_changes_meanwhile_as_it_was_at_
         assert await ids(recall, question) == await ids(rebuilt, question)
     await recall.close()
     await rebuilt.close()
-
-
-def test_a_languages_words_for_time_are_read_with_its_other_lists() -> None:
-    read_words.cache_clear()
-    Terms("de-AT")
-    assert read_words.cache_info().misses == 1
-    read_words("de-AT")
-    assert read_words.cache_info().hits == 1

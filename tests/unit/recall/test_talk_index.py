@@ -122,23 +122,6 @@ def test_better_words_take_the_place_of_the_old_and_their_meaning_goes_with_them
     assert (index.unembedded(limit=5), index.change_seq) == (["u1", "u0"][::-1], 7)
 
 
-def test_what_was_rolled_back_is_gone_until_it_is_taken_up_again() -> None:
-    index = an_index([said(0, "My sister."), said(1, "Rain.")])
-    index.put([said(0, "My sister.", change_seq=5, retracted=True)])
-    assert [text for _, text, _ in answers(index, SMITH, "sister")] == ["Rain."]
-    index.put([said(0, "My sister.", change_seq=6)])
-    assert [text for _, text, _ in answers(index, SMITH, "sister")] == ["My sister.", "Rain."]
-
-
-def test_the_nearest_piece_speaks_for_a_long_utterance() -> None:
-    pieces = np.stack([towards(0, 1, 0), towards(1, 0, 0)])
-    index = an_index([said(0, "Long."), said(1, "Short.")], [Embedding(UtteranceId("u0"), pieces)])
-    cosines = index.look(SMITH, index.terms.of_question("x"), towards(1, 0, 0)).cosines
-    assert cosines is not None
-    assert cosines[0] == pytest.approx(1.0)
-    assert np.isnan(cosines[1])
-
-
 @given(
     st.lists(st.tuples(st.integers(1, 3), st.sampled_from([SMITH, INNKEEPER])), min_size=1, max_size=60),
     st.integers(0, 2**32 - 1),
@@ -164,21 +147,6 @@ def test_likeness_is_that_of_the_nearest_piece_in_however_many_blocks(
         first = index.vectors_at(columns, range(len(columns)))
         for n, vector in zip(heard, first, strict=True):
             np.testing.assert_array_equal(vector, pieces[n][0] if n % 5 else np.zeros(DIMENSIONS))
-
-
-def test_later_talk_does_not_reveal_lines_to_absent_npcs() -> None:
-    index = an_index([said(0, "My sister.")])
-    before = answers(index, SMITH, "sister", towards(1, 0, 0))
-    index.put(said(n, "Your sister.", witnesses=frozenset({INNKEEPER})) for n in range(1, 400))
-    index.put_meanings(Embedding(UtteranceId(f"u{n}"), towards(1, 0, 0)[None]) for n in range(1, 400))
-    assert answers(index, SMITH, "sister", towards(1, 0, 0)) == before
-
-
-def test_a_session_that_is_taken_up_again_has_its_number_again() -> None:
-    index = an_index([said(0, "Rain.", session="s1", retracted=True), said(1, "Snow.", session="s2")])
-    assert index.session_numbers() == {"s2": 1}
-    index.put([said(0, "Rain.", session="s1", change_seq=5)])
-    assert index.session_numbers() == {"s1": 1, "s2": 2}
 
 
 def test_an_empty_viewer_is_nobody_and_no_dm() -> None:

@@ -8,12 +8,13 @@ from dataclasses import replace
 import pytest
 
 from glyphoxa.domain.errors import Unavailable
-from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId
+from glyphoxa.domain.ids import CampaignId, EntityId, NpcId
 from glyphoxa.domain.knowledge import Claim, Visibility, secret_of
 from glyphoxa.recall.world import WorldMemory
 from glyphoxa.transcript.delivery import MemoryWatch
 from glyphoxa.world.entity_events import AliasAdded, EntityAdded, EntityRemoved, EntityScoped
 from glyphoxa.world.events import Event, RolledBack, Undone, WorldEvent
+from glyphoxa.world.events import Undone, WorldEvent
 from glyphoxa.world.fact_events import FactClosed, FactStated
 from glyphoxa.world.graph import WorldRead
 from tests.support.world_feed import WorldFeedTwin
@@ -137,16 +138,6 @@ async def test_who_is_late_and_goes_leaves_the_reading_to_those_who_come_next() 
             await held.refresh()
     await held.reading.close()
     assert named(held) is None
-
-
-async def test_much_that_happened_is_read_at_once() -> None:
-    feed = a_town()
-    held = held_of(feed)
-    await held.refresh()
-    feed.happens(*(FactStated(Claim.relation(MAREK, f"SAW_{n}", INN)) for n in range(300)))
-    await held.refresh()
-    assert named(held) == {INN: 301, MAREK: 301}
-    assert feed.n_read == 2
 
 
 async def test_deeply_hidden_fact_stays_hidden_during_a_reload() -> None:

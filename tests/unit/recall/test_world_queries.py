@@ -10,7 +10,7 @@ from unittest import mock
 import pytest
 
 from glyphoxa.domain.ids import EntityId, NpcId
-from glyphoxa.domain.knowledge import DM, Claim, Fact, Validity, Visibility, secret_of
+from glyphoxa.domain.knowledge import DM, Claim, Fact, Validity, secret_of
 from glyphoxa.recall.world import World
 from glyphoxa.world.state import WorldEntity, WorldState
 from tests.support.proof import n_examples
@@ -218,23 +218,3 @@ def test_two_citizens_are_related_by_their_capital_however_large_it_is() -> None
     way = world.path(MIRA, citizens[0], citizens[-1])
     assert [entity.id for _, entity in way or ()] == [capital, citizens[-1]]
     assert len(world.path(MIRA, capital, citizens[-1]) or ()) == 1
-
-
-def test_facts_about_an_entity_are_put_in_order_once_for_all_viewers(monkeypatch: pytest.MonkeyPatch) -> None:
-    world = world_of(TOWN, RELATED)
-    touching = mock.Mock(wraps=world._state.touching)
-    monkeypatch.setattr(world._state, "touching", touching)
-    for viewer in (MIRA, GRIM, DM):
-        known = world.known(viewer, SMITH)
-        assert known is not None and len(known.relations) == 3
-    touching.assert_called_once_with(SMITH)
-
-
-def test_identity_looks_only_at_the_injected_entities_that_it_has_room_for() -> None:
-    laws = [WorldEntity(EntityId(f"law-{n}"), "law", f"Law {n:05}") for n in range(2_000)]
-    world = world_of([*TOWN, *laws[::-1]], RELATED)
-    is_visible = Visibility.is_visible_to
-    with mock.patch.object(Visibility, "is_visible_to", autospec=True, side_effect=is_visible) as looked:
-        found = world.identity(MIRA, NODE, always=frozenset({"law"}))
-    assert found is not None and [one.entity.id for one in found.always] == [law.id for law in laws[:64]]
-    assert looked.call_count < 300

@@ -36,12 +36,6 @@ def test_a_day_is_written_as_people_write_days(written: str, number: int, shown:
     assert HARPTOS.in_words(number) == shown
 
 
-@pytest.mark.parametrize(("written", "number"), [("12", 12), ("day 12", 12), ("Tag 12", 12), ("the 12th day", 12)])
-def test_where_days_are_only_counted_a_number_is_one(written: str, number: int) -> None:
-    assert COUNTED.day_named(written) == number
-    assert COUNTED.in_words(number) == "12"
-
-
 @settings(derandomize=True, deadline=None, max_examples=n_examples(200))
 @given(
     st.lists(st.integers(1, 40), min_size=1, max_size=15),

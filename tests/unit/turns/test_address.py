@@ -18,36 +18,8 @@ def called(npc: NpcId | None, position: int = 0) -> AddresseeMention:
     return AddresseeMention(npc, NAMES[npc] if npc else "Bran", position, CallKind.CALLED)
 
 
-def named(npc: NpcId, position: int = 3) -> AddresseeMention:
-    return AddresseeMention(npc, NAMES[npc], position)
-
-
 def said(*mentions: AddresseeMention) -> Understood:
     return Understood.of("Good evening to you.", mentions)
-
-
-def test_the_first_name_called_is_meant() -> None:
-    decided = Addressing().decide(
-        TAMSIN, said(called(INNKEEPER, 5), called(SMITH, 1)), present=BOTH, names=NAMES, at_ms=0
-    )
-    assert (decided.npc, decided.reason) == (SMITH, "Grimjaw was called")
-
-
-def test_calling_another_player_means_no_npc() -> None:
-    addressing = Addressing()
-    addressing.remember(TAMSIN, SMITH, at_ms=0)
-    assert addressing.decide(TAMSIN, said(called(None)), present=BOTH, names=NAMES, at_ms=1).npc is None
-
-
-def test_question_about_another_npc_goes_to_the_current_npc() -> None:
-    addressing = Addressing()
-    addressing.remember(TAMSIN, INNKEEPER, at_ms=0)
-    asked = Understood.of("What do you think of Grimjaw?", [named(SMITH)])
-    decided = addressing.decide(TAMSIN, asked, present=BOTH, names=NAMES, at_ms=5_000)
-    assert (decided.npc, decided.reason) == (INNKEEPER, "continuing with Mirelle")
-    told = Understood.of("I never liked Grimjaw.", [named(SMITH)])
-    decided = addressing.decide(TAMSIN, told, present=BOTH, names=NAMES, at_ms=5_000)
-    assert (decided.npc, decided.unaddressed) == (None, Unaddressed.ABOUT)
 
 
 def test_reply_to_another_player_addresses_no_npc() -> None:

@@ -61,22 +61,6 @@ def test_npc_resumes_after_a_backchannel_ends() -> None:
     assert barge_in.step(at_ms=610) is BargeInAction.RESUME
 
 
-def test_a_noise_lets_the_npc_go_on() -> None:
-    barge_in = held()
-    barge_in.over(TAMSIN)
-    assert barge_in.step(at_ms=700) is BargeInAction.RESUME
-
-
-def test_npc_resumes_when_no_holding_voice_had_words() -> None:
-    barge_in = held()
-    barge_in.started(BRAN, at_ms=100)
-    barge_in.step(at_ms=350)
-    barge_in.over(TAMSIN)
-    assert barge_in.step(at_ms=700) is None
-    barge_in.over(BRAN)
-    assert barge_in.step(at_ms=800) is BargeInAction.RESUME
-
-
 def test_npc_resumes_without_words_and_late_words_cut_it_off() -> None:
     barge_in = held()
     barge_in.paused(TAMSIN, at_ms=600)

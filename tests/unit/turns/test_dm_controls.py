@@ -10,9 +10,9 @@ from glyphoxa.language.calls import CallKind
 from glyphoxa.names.people import AddresseeMention, Understood
 from glyphoxa.names.table_names import TableNames
 from glyphoxa.turns.address import Addressed
-from glyphoxa.turns.dm_controls import Direction, DmControls, spoken_command
+from glyphoxa.turns.dm_controls import DmControls, spoken_command
 from glyphoxa.turns.questions import Questions
-from tests.support.builders import BRAN, INNKEEPER, SMITH, TAMSIN, a_campaign
+from tests.support.builders import INNKEEPER, SMITH, TAMSIN, a_campaign
 
 NAMES = {npc.id: npc.name for npc in a_campaign().npcs}
 PRESENT = (SMITH, INNKEEPER)
@@ -39,16 +39,6 @@ def test_unmuted_npc_of_two_called_answers() -> None:
     told_of = AddresseeMention(INNKEEPER, NAMES[INNKEEPER], 3)
     about = meant(DmControls(muted={SMITH}), "Grimjaw, where is Mirelle?", called(SMITH), told_of)
     assert about.unaddressed is Unaddressed.MUTED
-
-
-def test_a_direction_is_lifted_after_as_many_answers_as_it_was_given_for() -> None:
-    controls = DmControls(directions={SMITH: Direction("Be short.", 2)})
-    standing = []
-    for _ in range(3):
-        standing.append(controls.direction(SMITH))
-        controls.answered(SMITH)
-    assert standing == ["Be short.", "Be short.", ""]
-    assert not controls.answered(INNKEEPER)
 
 
 def test_bound_player_addresses_their_npc_unless_another_is_called() -> None:
@@ -101,10 +91,3 @@ def test_a_command_aloud_is_all_that_is_said_and_names_whom_it_is_for(
 ) -> None:
     names = TableNames(a_campaign(), now_ms=lambda: 0)
     assert spoken_command(said, names.understand(said).mentions) == command
-
-
-def test_dm_command_opens_no_turn_but_a_players_same_words_do() -> None:
-    said = Understood.of("Grimjaw, be quiet.", [called(SMITH)])
-    questions = Questions(lambda _: said, NAMES, controls=DmControls({BRAN}), present=PRESENT)
-    assert questions.decide(BRAN, said.text, at_ms=0).command == {"do": "mute", "npc": SMITH}
-    assert questions.decide(TAMSIN, said.text, at_ms=0).npc == SMITH

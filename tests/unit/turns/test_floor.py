@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from glyphoxa.domain.ids import TurnId
 from glyphoxa.turns.floor import MAX_PASSED_OVER, Floor
-from tests.support.builders import TAMSIN
 from tests.support.proof import n_examples
 
 FIRST, SECOND, THIRD = TurnId("t1"), TurnId("t2"), TurnId("t3")
@@ -53,15 +52,6 @@ def test_low_priority_never_waits_forever() -> None:
         floor.give_up(turn, at_ms=0, was_heard=False)
         spoke.append(turn)
     assert spoke.index(FIRST) == MAX_PASSED_OVER
-
-
-def test_no_priority_outranks_a_player() -> None:
-    floor = Floor()
-    floor.player_started(TAMSIN)
-    floor.request(FIRST, priority=10)
-    assert floor.grant(at_ms=0) is None
-    floor.player_stopped(TAMSIN)
-    assert floor.grant(at_ms=0) == FIRST
 
 
 def gap_ms(floor: Floor) -> int:

@@ -158,12 +158,6 @@ def answered(evening: Evening, turn: Turn, said: str, *, at_ms: int) -> list[Eff
     return [*effects, *evening.take(evening.talk.tick(at_ms=at_ms + 2_300))]
 
 
-def test_npcs_talk_to_players_alone_unless_the_dm_lets_them() -> None:
-    evening = Evening()
-    evening.says(TAMSIN, "Grimjaw, who has ale?", at_ms=0)
-    assert not any(isinstance(e, Begin) for e in answered(evening, evening.begun, "Mirelle, tell her.", at_ms=1_500))
-
-
 @pytest.mark.parametrize("most", [1, 2, 3])
 def test_an_npc_that_another_one_calls_answers_it_so_often_and_no_more(most: int) -> None:
     evening = Evening(npc_to_npc=most)
@@ -178,16 +172,6 @@ def test_an_npc_that_another_one_calls_answers_it_so_often_and_no_more(most: int
         n_answers += 1
     assert n_answers == most
     assert evening.talk.is_quiet
-
-
-def test_the_dm_can_let_them_and_stop_them_while_the_table_plays() -> None:
-    evening = Evening()
-    evening.talk.questions.controls.npc_to_npc = 1
-    evening.says(TAMSIN, "Grimjaw, who has ale?", at_ms=0)
-    lead = evening.begun
-    answered(evening, lead, "Mirelle, tell her.", at_ms=1_500)
-    assert (evening.begun.npc, evening.begun.player) == (INNKEEPER, PlayerId(SMITH))
-    assert evening.begun.question.utterances == (lead.reply_id,) == (evening.begun.draft.utterance,)
 
 
 def test_npcs_do_not_talk_on_over_a_player() -> None:

@@ -55,13 +55,6 @@ def over(effects: object) -> Over:
     return found
 
 
-def test_a_held_reply_is_not_played() -> None:
-    playback = reply(("Well met.", 24_000))
-    assert playback.playable(CHUNK) == 0
-    playback.on(Released())
-    assert playback.playable(CHUNK) == CHUNK
-
-
 def test_a_reply_that_was_played_to_its_end_was_heard_whole() -> None:
     playback = reply(("Well met.", 1_000), ("How are you?", 1_001))
     playback.on(Released())
@@ -69,13 +62,6 @@ def test_a_reply_that_was_played_to_its_end_was_heard_whole() -> None:
     assert effects[0] == SoundBegins()
     assert [e.text for e in effects if isinstance(e, PieceBegins)] == ["Well met.", "How are you?"]
     assert over(effects) == Over("Well met. How are you?", "Well met. How are you?", 2_001, False, False, "")
-
-
-def test_only_whole_words_count_as_heard() -> None:
-    playback = reply(("one two six ten", 15_000))
-    playback.on(Released())
-    playback.on(Played(6_000))  # of "one two", six tenths of a word are missing
-    assert over(playback.on(Cancelled())).heard == "one"
 
 
 def test_a_piece_that_is_still_being_made_has_an_estimated_length() -> None:
@@ -210,15 +196,6 @@ def test_a_filler_whose_last_word_has_begun_is_heard_out() -> None:
     playback.on(PieceBegan("Yes."))
     assert playback.on(SoundCame(CHUNK)) == ()
     assert playback.playable(CHUNK) == 400
-
-
-def test_no_filler_when_sound_of_the_reply_has_come() -> None:
-    playback = Playback()
-    playback.on(Released())
-    playback.on(PieceBegan("Yes."))
-    playback.on(SoundCame(100))
-    assert not playback.accepts_filler()
-    assert playback.on(FillerCame(700)) == ()
 
 
 def test_no_filler_once_the_reply_is_heard_or_before_it_may_be() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from glyphoxa.domain.heard import EagerTurn, EarEvent, PartialHeard, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import PlayerId, TurnId, UtteranceId
-from glyphoxa.domain.turn import Outcome, Stage, Unaddressed
+from glyphoxa.domain.turn import Outcome, Stage
 from glyphoxa.names.people import Understood
 from glyphoxa.turns.barge_in import cuts_off
 from glyphoxa.turns.questions import Questions
@@ -266,18 +266,6 @@ def test_one_long_speech_is_asked_whole() -> None:
     effects = talk.on_ear(TurnEnded(a_draft(LOUD, "Grimjaw, " + LONG * 5), 0), at_ms=0)
     (begin,) = [effect for effect in effects if isinstance(effect, Begin)]
     assert begin.turn.question.text == "Grimjaw, " + LONG * 5
-
-
-def test_an_aside_in_the_middle_of_a_question_does_not_lose_it() -> None:
-    talk = TurnTaking(Questions(named, NAMES))
-    talk.move((SMITH,))
-    talk.on_ear(TurnEnded(a_draft(QUIET, "How is my blade?"), 0), at_ms=0)
-    talk.on_ear(SpeechStarted(QUIET, 0), at_ms=100)
-    effects = talk.on_ear(TurnEnded(a_draft(QUIET, "brb, pizza"), 0), at_ms=1_000)
-    (aside,) = [effect for effect in effects if isinstance(effect, Keep)]
-    assert aside.addressed.unaddressed is Unaddressed.OUT_OF_CHARACTER
-    (again,) = [effect for effect in effects if isinstance(effect, Commit)]
-    assert again.turn.draft.text == "How is my blade?"
 
 
 def test_the_work_for_a_line_grows_with_the_line_alone() -> None:

@@ -11,8 +11,6 @@ from hypothesis import strategies as st
 from glyphoxa.domain.heard import EagerTurn, EarEvent, NothingSaid, SpeechPaused, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import NpcId, PlayerId, TurnId
 from glyphoxa.domain.turn import Outcome, Stage
-from glyphoxa.language.calls import CallKind
-from glyphoxa.names.people import AddresseeMention, Understood
 from glyphoxa.turns.floor import Patience
 from glyphoxa.turns.questions import Questions
 from glyphoxa.turns.turn import (
@@ -32,14 +30,7 @@ from glyphoxa.turns.turn import (
 from glyphoxa.turns.turn_taking import TurnTaking
 from tests.support.builders import BRAN, INNKEEPER, SMITH, TAMSIN, a_draft, a_partial
 from tests.support.proof import n_examples
-
-NAMES = {SMITH: "Grimjaw", INNKEEPER: "Mirelle"}
-
-
-def named(text: str) -> Understood:
-    places = {npc: text.find(name) for npc, name in NAMES.items()}
-    calls = {npc: CallKind.ABOUT if at else CallKind.CALLED for npc, at in places.items() if at >= 0}
-    return Understood.of(text, [AddresseeMention(npc, NAMES[npc], places[npc], call) for npc, call in calls.items()])
+from tests.support.room_table import NAMES, named
 
 
 class Evening:
@@ -89,11 +80,6 @@ def test_answer_is_prepared_at_the_pause_and_played_at_turn_end() -> None:
     effects = evening.says(TAMSIN, "Grimjaw, hello.", at_ms=0)
     assert [type(effect) for effect in evening.done] == [Begin, Keep, Commit, Release, AskAgain]
     assert [type(effect) for effect in effects][0] is Keep
-
-
-def test_utterance_is_stored_first_even_when_nobody_is_addressed() -> None:
-    effects = Evening().says(TAMSIN, "What a day.", at_ms=0)
-    assert [type(effect) for effect in effects] == [Keep]
 
 
 def test_answer_that_failed_during_speech_is_retried_once() -> None:
@@ -169,17 +155,6 @@ def test_a_question_asked_again_is_not_answered_before_the_npc_was_asked() -> No
     assert evening.the_turn() != first
 
 
-def test_words_cut_an_npc_off_and_backchannels_do_not() -> None:
-    evening = Evening()
-    evening.says(TAMSIN, "Grimjaw, tell me a story.", at_ms=0)
-    turn = evening.the_turn()
-    evening.is_heard(turn)
-    evening.hear(SpeechStarted(BRAN, 3_000), at_ms=3_000)
-    assert evening.hear(a_partial(BRAN, "mm-hm", 3_300)) == []
-    (cut,) = [e for e in evening.hear(a_partial(BRAN, "mm-hm wait", 3_600)) if isinstance(e, Cancel)]
-    assert cut.turn is turn and turn.cancelled_as is Outcome.INTERRUPTED
-
-
 @pytest.mark.parametrize("is_typed", [False, True])
 @pytest.mark.parametrize("player", [TAMSIN, BRAN])
 @pytest.mark.parametrize(
@@ -240,15 +215,6 @@ def test_thanks_after_the_answer_are_addressed_to_the_npc() -> None:
     assert len(evening.of(Begin)) == 2
 
 
-def test_noise_alone_does_not_cut_an_npc_off() -> None:
-    evening = Evening()
-    evening.says(TAMSIN, "Grimjaw, tell me a story.", at_ms=0)
-    evening.is_heard(evening.the_turn())
-    evening.hear(SpeechStarted(BRAN, 3_000), at_ms=3_000)
-    evening.hear(NothingSaid(BRAN, 3_500), at_ms=3_500)
-    assert evening.of(Cancel) == []
-
-
 def test_an_npc_does_not_begin_while_a_player_speaks() -> None:
     evening = Evening()
     evening.hear(SpeechStarted(BRAN, 0))
@@ -284,35 +250,6 @@ def test_a_second_question_to_a_busy_npc_waits_for_its_answer_to_the_first() -> 
     evening.finish(first, at_ms=4_000)
     begun = evening.the_turn()
     assert begun.question.text == "Grimjaw, what is that?"
-
-
-def test_a_turn_without_a_name_goes_on_with_the_same_npc_for_a_while() -> None:
-    evening = Evening()
-    evening.says(TAMSIN, "Grimjaw, hello.", at_ms=0)
-    evening.is_heard(evening.the_turn())
-    evening.finish(evening.the_turn(), at_ms=4_000)
-    evening.says(TAMSIN, "And what does it cost?", at_ms=10_000)
-    begun = evening.the_turn()
-    assert begun.npc == SMITH
-    effects = evening.says(TAMSIN, "What a night.", at_ms=90_000)
-    assert any(isinstance(effect, Keep) and effect.addressed.npc is None for effect in effects)
-
-
-def test_the_only_npc_in_the_scene_is_meant() -> None:
-    evening = Evening(INNKEEPER)
-    evening.says(TAMSIN, "Has Grimjaw told you anything?", at_ms=0)
-    begun = evening.the_turn()
-    assert begun.npc == INNKEEPER
-
-
-def test_missing_answer_times_out_and_frees_the_floor() -> None:
-    evening = Evening(reply_deadline_ms=5_000)
-    evening.says(TAMSIN, "Grimjaw, hello.", at_ms=0)
-    turn = evening.the_turn()
-    (late,) = evening.talk.tick(at_ms=6_000)
-    assert late == Cancel(turn) and turn.cancelled_as is Outcome.TIMED_OUT
-    evening.finish(turn, at_ms=6_001)
-    assert evening.talk.is_quiet
 
 
 def test_a_filler_is_asked_for_when_the_answer_takes_long() -> None:
@@ -457,33 +394,6 @@ def test_every_turn_ends_once_and_every_word_is_kept(steps: list[Step]) -> None:
     assert kept == said
     assert committed <= set(ended)
     assert len(ended) == len(set(ended))
-
-
-def test_waiting_npc_without_answer_plays_a_filler_on_its_turn() -> None:
-    evening = Evening(filler_after_ms=700)
-    evening.says(TAMSIN, "Grimjaw, tell me everything.", at_ms=0)
-    long_answer = evening.the_turn()
-    evening.is_heard(long_answer)
-    evening.says(BRAN, "Mirelle, an ale!", at_ms=2_000)
-    waiting = evening.the_turn()
-    effects = evening.finish(long_answer, at_ms=9_000)
-    assert effects == [AskAgain(9_300)]
-    assert evening.talk.tick(at_ms=9_300) == [Release(waiting), AskAgain(9_300)]
-    assert evening.talk.tick(at_ms=9_300)[0] == Fill(waiting)
-
-
-def test_waiting_npc_with_higher_priority_speaks_first() -> None:
-    evening = Evening()
-    evening.talk.turns.priorities = {INNKEEPER: 5}
-    evening.says(TAMSIN, "Grimjaw, hello.", at_ms=0)
-    first = evening.the_turn()
-    evening.is_heard(first)
-    evening.says(BRAN, "Grimjaw, hello from me, too.", at_ms=1_500)
-    evening.says(TAMSIN, "Mirelle, an ale!", at_ms=3_000)
-    hers = evening.the_turn()
-    evening.finish(first, at_ms=6_000)
-    effects = evening.talk.tick(at_ms=6_300)
-    assert Release(hers) in effects
 
 
 def heard_answer(evening: Evening) -> Turn:

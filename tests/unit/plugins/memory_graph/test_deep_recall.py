@@ -135,15 +135,6 @@ def test_what_an_npc_did_not_witness_changes_nothing_of_what_it_is_reminded_of(
         assert dict(one.signals) == pytest.approx(dict(other.signals), abs=1e-3)
 
 
-async def test_a_language_model_filters_what_was_found_and_its_order_counts() -> None:
-    llm = PickingLlm([(("bought", "sails"), ())])
-    found = await asked(deep_over(two_sessions(), method="hybrid_llm", llm=llm), "Ilvara?")
-    assert ids(found) == ["v1", "u1"]
-    assert [one.signals["round"] for one in found.items] == [1, 1]
-    assert [one.reason for one in found.items] == ["witnessed in session s2", "witnessed in session s1"]
-    assert "1970-01-01 Tamsin said: My sister Ilvara sails." in llm.shown[0]
-
-
 async def test_what_is_filtered_or_reordered_is_more_than_what_is_told() -> None:
     llm = PickingLlm([(("bought", "said"), ())])
     found = await asked(deep_over(two_sessions(), method="hybrid_llm", llm=llm), "Ilvara?", limit=1)

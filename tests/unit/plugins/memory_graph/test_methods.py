@@ -86,12 +86,6 @@ async def test_a_reranker_that_fails_changes_nothing_and_it_is_told(answer: obje
     assert found.left_out[0].startswith(reason)
 
 
-async def test_one_hit_needs_no_second_opinion() -> None:
-    reranker = RerankerTwin()
-    assert ids(await chain("hybrid_rerank", reranker=reranker).recall(ranked([1, 0, 0, 0]), "?")) == ["feast"]
-    assert not reranker.asked
-
-
 async def test_where_the_reranker_sees_no_difference_the_order_stays() -> None:
     found = await chain("hybrid_rerank", reranker=RerankerTwin([5.0] * 4)).recall(ranked([1, 0.9, 0.8, 0.7]), "?")
     assert ids(found) == ["feast", "death", "rain", "dragon"]
@@ -167,13 +161,6 @@ async def test_no_memory_is_shown_twice_and_what_was_chosen_stays_in_its_order()
     assert ids(found) == ["death", "feast", "rain"]
 
 
-async def test_what_was_chosen_before_a_failure_stays_chosen() -> None:
-    llm = PickingLlm([([TEXTS[1]], [TEXTS[1]]), Unavailable("the model is busy")])
-    found = await chain("llm", llm=llm, llm_lines=2).recall(FEAST, "Who died?")
-    assert ids(found) == ["death"]
-    assert found.left_out == ("language model: the model is busy",)
-
-
 async def test_a_language_model_is_not_shown_what_may_not_be_recalled() -> None:
     llm = PickingLlm([([], [TEXTS[0]])])
     question = ranked([1, 0.5, 0, 0], among=np.array([True, False, False, False]))
@@ -194,24 +181,6 @@ async def test_name_leads_to_the_turns_that_mention_it() -> None:
 
 
 # -- what the model is told, and what is taken of its answer
-
-
-def test_memories_are_numbered_lines_and_the_question_comes_last() -> None:
-    recent = ("Tamsin: hm", "Borin: ah\nyes")
-    told = (
-        chain().question("Who\ndied?", ["The duke\ndied.", "x" * 400], recent=recent, world="Magic is forbidden.").user
-    )
-    lines = told.splitlines()
-    assert lines[:6] == ["World:", "Magic is forbidden.", "Said before:", "Tamsin: hm", "Borin: ah yes", "Memories:"]
-    assert lines[6] == "1. The duke died."
-    assert len(lines[7]) == len("2. ") + 300
-    assert lines[-2:] == ['This is the last round: "open" is empty.', "Question: Who died?"]
-    assert "last round" not in chain().question("Who?", ["a"], may_open=True).user
-
-
-def test_of_an_answer_each_number_is_taken_once() -> None:
-    assert picked_in(MemoriesChosen(chosen=[2, 1, 2], open=[1]), [7, 8]) == ([8, 7], [7])
-    assert MemoriesChosen.model_json_schema()["required"] == ["chosen", "open"]
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,6 @@ import json
 import subprocess
 import sys
 
-from glyphoxa.config.provider_sections import DeepRecallSettings
-
 ASKED = """
 import importlib, json, sys
 from pathlib import Path
@@ -40,9 +38,3 @@ def test_a_verb_and_a_table_load_what_is_off_by_default_only_when_it_is_switched
     by_default, switched_on = json.loads(answer.stdout.splitlines()[-1])
     assert by_default == []
     assert switched_on == [*by_default, "glyphoxa.names.first_design"]
-
-
-def test_by_default_all_npcs_search_memory_the_same_way() -> None:
-    """A table opens nothing but the shipped recall then."""
-    assert DeepRecallSettings().is_plain
-    assert not DeepRecallSettings(stages=("diffusion",)).is_plain

@@ -105,13 +105,6 @@ def test_energy_reaches_what_no_word_and_no_meaning_does() -> None:
     assert found.hits[1].why["energy"] == pytest.approx(0.63 * 0.6 * 0.5)
 
 
-def test_what_a_seed_began_with_is_not_counted_twice() -> None:
-    first, second = recall(feast(), question(feast(), "cook"), only("diffusion")).hits
-    assert first.score == 1.0
-    assert first.why == {"base": 1.0, "energy": 1.0}
-    assert second.score == second.why["diffusion"] == pytest.approx(0.3 * 0.189 / 2)
-
-
 def test_a_name_in_the_question_is_a_seed() -> None:
     found = recall(feast(), question(feast(), anchors=[0]), only("diffusion", forgetting=False))
     assert found.hits[0].why["energy"] == 2.0
@@ -196,12 +189,6 @@ def test_what_was_said_in_the_last_rounds_is_in_the_prompt_already() -> None:
     cosines = np.array([0.1, 0, 0, 0, 0])
     by_residual = GraphQuestion(cosines, np.zeros(5), cosines, vector(0, 1, 0))
     assert "poisoning" not in ids(recall(graph, by_residual, only("residual", exclude_recent_rounds=2)))
-
-
-@pytest.mark.parametrize(("settings", "n"), [(OFF, 15), (ALL, 3)], ids=["off", "all"])
-def test_a_result_is_no_longer_than_asked_for(settings: MemoryGraphSettings, n: int) -> None:
-    graph = MemoryGraph([f"{at:02}" for at in range(40)], ["event"] * 40)
-    assert len(recall(graph, question(graph, "mira", words=["mira"] * 40), settings).hits) == n
 
 
 # -- degenerate input
@@ -328,10 +315,3 @@ def test_a_turn_leads_on(asked: str, semantic: bool, found: list[str]) -> None:
 
 def test_a_name_that_is_asked_for_leads_to_the_turns_that_mention_it() -> None:
     assert set(ids(recall(talk(), asked_of(talk(), "Grimjaw?"), only("diffusion")))) >= {"u1", "u4"}
-
-
-def test_talk_may_have_meanings_and_may_be_empty() -> None:
-    of_talk = TalkGraph([Said("u1", "Mira", "hm"), Said("u2", "", "hm")], vectors=np.eye(2, dtype=float32))
-    found = recall(of_talk, question(of_talk, "", vector(0, 1), words=[], among=np.array([True, True, False])), ALL)
-    assert ids(found)[0] == "u2"
-    assert recall(TalkGraph([]), question(TalkGraph([]), "a", words=[]), ALL).hits == ()

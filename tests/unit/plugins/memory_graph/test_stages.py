@@ -17,9 +17,7 @@ from glyphoxa.plugins.memory_graph.diffusion import Edges, best, joined, semanti
 from glyphoxa.plugins.memory_graph.nmf_fista_dpp import (
     ITERATIONS,
     LAMBDA,
-    SEARCH_AGAIN_OVER,
     diverse,
-    factorised,
     residual_of,
     topic_boosts,
 )
@@ -71,16 +69,6 @@ def test_what_came_next_in_time_is_tied_and_what_came_long_after_is_not() -> Non
     found = weights_of(temporal([4, -1, 3, 28]))
     assert found == pytest.approx({(0, 2): 0.5 * math.exp(-0.1), (2, 0): 0.5 * math.exp(-0.1)})
     assert (0, 3) in weights_of(temporal([4, -1, 3, 27]))
-
-
-def test_two_layers_add_up_in_what_leads_to_a_node() -> None:
-    both = joined([semantic_layer([(0, 1, "related")]), temporal([0, 1])])
-    assert np.bincount(both.targets).tolist() == [2, 2]
-    assert sorted(both.weights) == pytest.approx(sorted([0.5, 0.35, *[0.5 * math.exp(-0.1)] * 2]))
-
-
-def test_neighbours_are_those_that_a_node_excites_nearest_first() -> None:
-    assert semantic_layer([(0, 1, "mentions"), (0, 2, "updates"), (0, 3, "contradicts")]).neighbours(0) == [2, 1]
 
 
 # -- diffusion
@@ -173,10 +161,6 @@ def test_energy_spreads(seeds: list[float], edges: list[Edge], measures: dict[st
     assert held(seeds, edges, **measures) == pytest.approx(energy)
 
 
-def test_what_comes_to_a_node_fades_and_the_seed_does_not() -> None:
-    assert held([1.0, 0], [(0, 1, "updates")], fade=np.array([0.5, 0.5])) == pytest.approx([1.0, 0.8 * 0.6 * 0.5])
-
-
 @given(graphs(), st.integers(1, 4), st.sampled_from([0.0, 0.3, 1.0]), st.integers(1, 30), st.sampled_from([0.6, 1.0]))
 def test_energy_spreads_as_the_slow_reference_has_it_and_stays_within_its_bounds(
     graph: tuple[int, list[Edge], list[float]], steps: int, teleport: float, top_k: int, decay: float
@@ -202,15 +186,6 @@ def test_the_best_are_the_same_wherever_they_are_stored() -> None:
 
 
 # -- topics
-
-
-def test_the_factors_are_near_to_what_they_factorise_and_never_negative() -> None:
-    random = np.random.default_rng(5)
-    values = random.uniform(0, 1, (9, 2)) @ random.uniform(0, 1, (2, 12))
-    w, h = factorised(values, 2)
-    assert (w >= 0).all()
-    assert (h >= 0).all()
-    assert np.linalg.norm(values - w @ h) < 0.1 * np.linalg.norm(values)
 
 
 def test_what_speaks_of_a_topic_that_is_asked_for_and_little_covered_is_lifted() -> None:
@@ -265,27 +240,6 @@ def by_coordinates(q: NDArray[float64], c: NDArray[float64]) -> NDArray[float64]
     return w
 
 
-def test_what_the_candidates_say_is_taken_from_the_question_but_for_lambda() -> None:
-    residual = residual_of(np.array([0.6, 0.8, 0.0]), np.array([[1.0, 0, 0]]))
-    assert residual.weights == pytest.approx([0.5])
-    assert residual.vector == pytest.approx([0.1, 0.8, 0.0])
-
-
-def test_a_question_that_is_fully_covered_is_not_searched_again() -> None:
-    assert np.linalg.norm(residual_of(np.array([0.0, 3.0]), np.eye(2)).vector) == pytest.approx(0.1 * 3.0)
-    assert 0.1 < SEARCH_AGAIN_OVER < 1.0
-
-
-def test_a_question_of_which_nothing_is_covered_is_left_as_it_is() -> None:
-    for candidates in (np.zeros((2, 2)), np.zeros((0, 2))):
-        residual = residual_of(np.array([0.0, 3.0]), candidates)
-        assert residual.vector.tolist() == [0.0, 3.0]
-
-
-def test_a_question_without_meaning_leaves_nothing_to_search_for() -> None:
-    assert not residual_of(np.zeros(3), np.eye(3)).vector.any()
-
-
 @given(st.integers(0, 2**32 - 1), st.integers(1, 8), st.integers(2, 8))
 def test_the_weights_are_near_the_least_that_another_method_finds(seed: int, m: int, dimensions: int) -> None:
     random = np.random.default_rng(seed)
@@ -333,42 +287,7 @@ def test_the_diverse_set_is_the_one_that_determinants_choose(seed: int, m: int) 
         assert math.prod(added[:taken]) == pytest.approx(volume, rel=1e-6, abs=1e-12)
 
 
-def test_the_more_relevance_counts_the_more_it_takes_to_be_let_before_what_is_better() -> None:
-    vectors = np.array([[1.0, 0], [0.8, 0.6], [0, 1.0]])
-    qualities = np.array([1.0, 0.9, 0.6])
-    assert diverse(qualities, vectors, target=3)[0].tolist() == [0, 2, 1]
-    order, added = diverse(qualities, vectors, target=2, relevance=8)
-    assert order.tolist() == [0, 1]
-    assert added.tolist() == pytest.approx([1.0, 0.9**16 * 0.36])
-
-
-def test_what_says_the_same_comes_last() -> None:
-    vectors = np.array([[1.0, 0], [1.0, 0], [0, 1.0]])
-    order, added = diverse(np.array([1.0, 0.9, 0.5]), vectors, target=3)
-    assert order.tolist() == [0, 2, 1]
-    assert added.tolist() == pytest.approx([1.0, 0.25, 0.0])
-
-
-def test_without_meanings_the_best_stay_first() -> None:
-    order, _ = diverse(np.array([1.0, 0.9, 0.5, -0.1]), np.zeros((4, 2)), target=4)
-    assert order.tolist() == [0, 1, 2, 3]
-    assert diverse(np.array([0.7]), np.zeros((1, 2)), target=5)[0].tolist() == [0]
-    assert diverse(np.zeros(0), np.zeros((0, 2)), target=5)[0].tolist() == []
-
-
 # -- settings
-
-
-def test_every_stage_is_off_and_the_numbers_are_the_documents() -> None:
-    settings = MemoryGraphSettings()
-    assert settings.stages == ()
-    assert (settings.vector_top_k, settings.diffusion_steps, settings.diffusion_decay) == (20, 2, 0.6)
-    assert (settings.diffusion_top_k, settings.teleport_probability) == (100, 0.0)
-    assert (settings.visible_recent_messages, settings.exclude_recent_rounds) == (5, 0)
-    assert settings.include_world_info
-    kinds = ("event", "character_sheet", "location_state", "rule_constraint", "weather")
-    assert [settings.half_life_turns(kind) for kind in kinds] == [50, 200, 100, math.inf, 50]
-    assert MemoryGraphSettings(half_lives_turns={"event": 9}).half_life_turns("character_sheet") == 200
 
 
 @pytest.mark.parametrize(
