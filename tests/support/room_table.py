@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import AsyncIterator, Callable, Collection
+from contextlib import asynccontextmanager
+from typing import TypeVar
 
 from glyphoxa.actors.clock import TableClock
 from glyphoxa.actors.supervisor import Supervisor
@@ -28,6 +30,7 @@ from glyphoxa.turns.turn_taking import TurnTaking
 from tests.support.builders import MARKET, SESSION, a_campaign, a_draft
 from tests.support.memory import AtOnce, SpoolTwin
 from tests.support.mouth_twin import MouthTwin
+from tests.support.supervised import closing
 
 NAMES = {npc.id: npc.name for npc in a_campaign().npcs}
 
@@ -135,3 +138,16 @@ class TableOfTwins:
 
     def turns(self) -> list[TurnRecord]:
         return [event.turn for event in self.events if isinstance(event, TurnFinished)]
+
+
+Twins = TypeVar("Twins", bound=TableOfTwins)
+
+
+@asynccontextmanager
+async def an_open_table(table: Twins) -> AsyncIterator[Twins]:
+    """Run its actors, and move it to the market."""
+    async with closing(table.supervisor):
+        table.start()
+        await table.settle()
+        await table.move(MARKET)
+        yield table

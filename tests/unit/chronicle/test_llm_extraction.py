@@ -29,7 +29,6 @@ from tests.support.virtual_time import run_in_virtual_time
 
 ODO = KnownEntity(EntityId("odo"), "npc", "Odo Fennimore", ("Odo", "Wexmere"))
 TAMSIN = KnownEntity(EntityId("tamsin"), "player", "Tamsin")
-COUNTESS = KnownEntity(EntityId("countess"), "npc", "Countess Vexley", ("Marrin",))
 
 Line = tuple[str, set[NpcId]]
 
@@ -208,13 +207,6 @@ async def test_a_bad_relation_is_left_out_with_the_reason(bad: dict[str, Any]) -
     assert len(got.refused) == 1
 
 
-@pytest.mark.parametrize("answer", [{"entities": None}, {"facts": {"Odo": "smith"}}, {"relationships": "none"}])
-async def test_an_answer_without_lists_adds_nothing(answer: dict[str, Any]) -> None:
-    got = await found(PRONOUN, known=[ODO], **answer)
-    assert (got.relations, got.facts) == ((), ())
-    assert got.refused
-
-
 async def test_of_an_answer_without_end_no_more_is_looked_at_than_was_asked_for() -> None:
     got = await found(PRONOUN, known=[ODO], facts=[fact("Gandalf", "wizard", 2)] * 100_000)
     assert len(got.refused) == 12 + 1
@@ -306,12 +298,6 @@ async def test_a_field_of_an_own_type_is_filled() -> None:
     got = await extractor.extract(a_talk("The magic of Emberlore costs blood."), [ODO])
     assert [(each.name, each.type) for each in got.entities] == [("Emberlore", "magic_system")]
     assert [(each.about, each.value) for each in got.facts] == [("cost", "blood")]
-
-
-async def test_a_model_is_told_no_name_that_the_campaign_hides() -> None:
-    llm = ModelTwin({"entities": [], "relationships": [], "facts": []})
-    await an_extractor(llm).extract(a_talk("Marrin sold us a map."), [COUNTESS])
-    assert "Vexley" not in llm.asked[0]
 
 
 async def test_lines_without_end_are_cut_and_left_to_the_rules() -> None:

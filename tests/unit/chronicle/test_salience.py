@@ -122,14 +122,6 @@ def test_backstop_sees_what_is_said_afterwards() -> None:
     assert set(np.flatnonzero(followed)) == {2, 3, 4, 5, 6}
 
 
-def test_backstop_starts_at_first_and_leaves_the_judge_alone() -> None:
-    judge = SalienceJudge("en")
-    judge.judge_all(EVENING[:5])
-    kept = judge.backstop(EVENING)
-    assert judge.backstop(EVENING, first=2) == [index for index in kept if index >= 2]
-    assert judge.judge_all(EVENING[5:]) == judged(EVENING)[5:]
-
-
 def test_backstop_keeps_nothing_that_is_to_be_forgotten() -> None:
     secret = Line("Off the record, I promise you that my brother hid the silver bell in the mill.")
     assert 0 not in SalienceJudge("en", threshold=0.0).backstop([secret, *EVENING])

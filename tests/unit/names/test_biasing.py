@@ -161,10 +161,6 @@ def test_a_name_that_does_not_fit_is_skipped_whole_and_a_shorter_one_still_goes_
     assert pack(["Tower of Whispers", "Bo"], max_tokens=3) == ("Bo",)
 
 
-def test_the_same_name_in_another_case_is_sent_once() -> None:
-    assert pack(["Grimjaw", "grimjaw", " Grimjaw "]) == ("Grimjaw",)
-
-
 def test_nobody_looks_through_thousands_of_names_when_hardly_a_token_is_left() -> None:
     looked_at: list[str] = []
 

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from glyphoxa.app.background import corrector_of
 from glyphoxa.config.provider_sections import CorrectionSettings
-from glyphoxa.config.settings import read_settings
-from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.names.corrector import Corrector
 from glyphoxa.names.first_design import first_corrector, smith_waterman
@@ -80,27 +77,6 @@ def test_local_alignment_is_scored_as_by_its_authors(one: str, other: str, score
     shorter = max(1, min(len(one), len(other)))
     assert smith_waterman(one, other) == pytest.approx(score / shorter)
     assert smith_waterman(other, one) == pytest.approx(score / shorter)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "mistake"),
-    [
-        ("code: metaphon", "correction.code: 'metaphon' is not valid, did you mean 'double_metaphone'?"),
-        ("code_length: 33", "correction.code_length must be at most 32, not 33"),
-        ("code_length: 0", "correction.code_length must be at least 1, not 0"),
-        (
-            "similarity: cosine",
-            "correction.similarity: 'cosine' is not valid, "
-            "valid: damerau_levenshtein, jaro, jaro_winkler, levenshtein, smith_waterman",
-        ),
-    ],
-)
-def test_wrong_setting_is_reported_with_the_valid_ones(tmp_path: Path, wrong: str, mistake: str) -> None:
-    file = tmp_path / "settings.yaml"
-    file.write_text(f"correction:\n  {wrong}\n")
-    with pytest.raises(InvalidInput) as found:
-        read_settings(file)
-    assert str(found.value) == f"{file}:2: {mistake}"
 
 
 HEARD = ("elder nacks went to iron hold", "grim jaw said hello", "meer elle and crimjaw", "the tower of wispers")

@@ -91,12 +91,6 @@ def test_an_alias_leads_to_its_entity() -> None:
     assert (mention.name.canonical, mention.name.kind) == ("Grimjaw", "alias")
 
 
-def test_windows_are_wider_than_the_longest_name() -> None:
-    """A name of one word may be heard as two or three."""
-    assert Gazetteer.build([entry("Eldrinax")]).widest == 3
-    assert Gazetteer.build([entry("Cult of the Sunken Eye")]).widest == 6
-
-
 def test_a_campaign_gives_its_npcs_first_then_its_players() -> None:
     campaign = Campaign(
         id=CampaignId("c"),

@@ -112,14 +112,6 @@ def test_a_name_that_the_graph_gains_is_expected_and_one_it_loses_is_not() -> No
     assert watched.n_changes == told + 1
 
 
-def test_whoever_no_longer_listens_is_not_told() -> None:
-    watched = Watched()
-    watched.forget()
-    watched.forget()
-    watched.hints.on(SceneChanged(MILL, 0))
-    assert watched.n_changes == 0
-
-
 def test_near_is_who_and_what_is_in_the_scene_and_what_was_named_within_the_last_minutes() -> None:
     watched = Watched()
     watched.hints.on(SceneChanged(HOLD, 0))

@@ -131,17 +131,6 @@ async def test_a_change_of_one_name_prepares_no_other() -> None:
     assert len(changed) == 1
 
 
-async def test_no_change_is_seen_before_it_is_whole() -> None:
-    stored = Stored(*FILE, *named(10))
-    names = Followed(stored)
-    taking = asyncio.create_task(names.follow(ANYTHING))
-    seen = {id(names.current): names.current}
-    while not taking.done():
-        await asyncio.sleep(0)
-        seen[id(names.current)] = names.current
-    assert [len(each.entries) for each in seen.values()] == [2, 12] and names.told == [names.current]
-
-
 async def test_abandoned_read_is_completed_by_the_next() -> None:
     stored = Stored(*FILE)
     names = Followed(stored)

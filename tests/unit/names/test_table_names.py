@@ -29,11 +29,6 @@ def names_of_the_town() -> TableNames:
     return TableNames(a_campaign(), now_ms=lambda: 2_000)
 
 
-def test_names_are_heard_in_the_language_of_the_campaign() -> None:
-    names = TableNames(replace(a_campaign(), language="de"), now_ms=lambda: 2_000)
-    assert names.current.language == "de"
-
-
 TABLE = PlayerId("table")
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from glyphoxa.domain.events import UtteranceRetracted
 from glyphoxa.domain.ids import PlayerId
 from glyphoxa.npc.revisions import Revisions
-from tests.support.builders import BRAN, MARKET, SESSION, SMITH, TAMSIN
-from tests.support.room_table import TableOfTwins
-from tests.support.supervised import closing
+from tests.support.builders import BRAN, SESSION, SMITH, TAMSIN
+from tests.support.room_table import TableOfTwins, an_open_table
 from tests.support.virtual_time import in_virtual_time
 
 SECRET, ANSWER, REQUEST = "Grimjaw, I stole the ring.", "You stole the ring!", "Grimjaw, forget what I said."
@@ -45,11 +44,7 @@ class ForgetfulTable(TableOfTwins):
 
 @in_virtual_time
 async def test_request_leaves_the_next_prompt_without_any_delay() -> None:
-    table = ForgetfulTable()
-    async with closing(table.supervisor):
-        table.start()
-        await table.settle()
-        await table.move(MARKET)
+    async with an_open_table(ForgetfulTable()) as table:
         await table.asked(TAMSIN, "Grimjaw, how is the forge?")
         await table.asked(TAMSIN, SECRET, ANSWER)
         assert "ring" in await table.asked(BRAN, "Grimjaw, is it late?")
@@ -68,11 +63,7 @@ async def test_request_leaves_the_next_prompt_without_any_delay() -> None:
 
 @in_virtual_time
 async def test_request_of_an_npc_or_about_another_player_retracts_nothing() -> None:
-    table = ForgetfulTable()
-    async with closing(table.supervisor):
-        table.start()
-        await table.settle()
-        await table.move(MARKET)
+    async with an_open_table(ForgetfulTable()) as table:
         await table.asked(TAMSIN, SECRET, REQUEST)
         assert table.retracted() == []
         await table.asked(BRAN, REQUEST)

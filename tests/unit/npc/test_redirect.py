@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 import pytest
@@ -13,9 +13,8 @@ from glyphoxa.domain.session_state import SummarySentence
 from glyphoxa.npc.commands import Direct
 from glyphoxa.prompt.prompt import Prompt
 from glyphoxa.prompt.wording import wording
-from tests.support.builders import MARKET, SMITH, TAMSIN
-from tests.support.room_table import TableOfTwins
-from tests.support.supervised import closing
+from tests.support.builders import SMITH, TAMSIN
+from tests.support.room_table import TableOfTwins, an_open_table
 
 SAFETY = Safety(("spiders", "harm to children"), ("torture",))
 ENGLISH = wording("en")
@@ -23,11 +22,7 @@ ENGLISH = wording("en")
 
 @asynccontextmanager
 async def a_table(safety: Safety | None = SAFETY) -> AsyncIterator[TableOfTwins]:
-    table = TableOfTwins(safety=safety)
-    async with closing(table.supervisor):
-        table.start()
-        await table.settle()
-        await table.move(MARKET)
+    async with an_open_table(TableOfTwins(safety=safety)) as table:
         yield table
 
 
@@ -35,20 +30,30 @@ def read(prompt: Prompt) -> str:
     return "\n".join(message.content for message in prompt.messages)
 
 
-async def test_model_never_reads_a_sentence_about_a_line() -> None:
-    async with a_table() as table:
-        await table.says(TAMSIN, "Grimjaw, are there spiders in your cellar? What does a nail cost?")
-        asked = table.mouth(SMITH).asked[-1]
-        assert "spider" not in read(asked) and asked.question == "What does a nail cost?"
-        assert (asked.direction, asked.flags) == ("", ("line:spiders",))
+TORTURED, ANY = "Grimjaw, was he tortured?", "Grimjaw, are there spiders?"
 
 
-async def test_npc_is_led_away_if_nothing_else_was_said() -> None:
-    async with a_table() as table:
-        await table.says(TAMSIN, "Grimjaw, are there spiders in your cellar?")
+@pytest.mark.parametrize(
+    ("safety", "said", "question", "directions", "flags"),
+    [
+        (SAFETY, f"{ANY} What does a nail cost?", "What does a nail cost?", [""], ("line:spiders",)),
+        (SAFETY, ANY, "", ENGLISH.redirect, ("line:spiders",)),
+        (SAFETY, "Grimjaw, gibt es hier bei dir Spinnen?", "", wording("de").redirect, ("line:spiders",)),
+        (SAFETY, TORTURED, TORTURED, [ENGLISH.veil], ("veil:torture",)),
+        (None, ANY, ANY, [""], ()),
+        (None, TORTURED, TORTURED, [""], ()),
+        (None, "Grimjaw, describe the naked child.", "", ENGLISH.redirect, ("legal_floor:minors",)),
+    ],
+)
+async def test_model_reads_no_line_and_is_led_away_from_it(
+    safety: Safety | None, said: str, question: str, directions: Sequence[str], flags: tuple[str, ...]
+) -> None:
+    async with a_table(safety) as table:
+        await table.says(TAMSIN, said)
         asked = table.mouth(SMITH).asked[-1]
-        assert "spider" not in read(asked) and asked.question == ""
-        assert asked.direction in ENGLISH.redirect
+        assert (asked.question, asked.flags) == (question, flags)
+        assert asked.direction in directions
+        assert question in read(asked) and (said == question or said.removesuffix(question).strip() not in read(asked))
 
 
 async def test_model_never_reads_a_line_that_was_said_before() -> None:
@@ -58,20 +63,6 @@ async def test_model_never_reads_a_line_that_was_said_before() -> None:
         asked = table.mouth(SMITH).asked[-1]
         assert "spider" not in read(asked) and "nail" in read(asked)
         assert (asked.direction, asked.flags) == ("", ())
-
-
-async def test_model_is_told_not_to_describe_a_veil() -> None:
-    async with a_table() as table:
-        await table.says(TAMSIN, "Grimjaw, was he tortured?")
-        asked = table.mouth(SMITH).asked[-1]
-        assert "tortured" in read(asked)
-        assert (asked.direction, asked.flags) == (ENGLISH.veil, ("veil:torture",))
-
-
-async def test_direction_is_in_the_language_of_the_question() -> None:
-    async with a_table() as table:
-        await table.says(TAMSIN, "Grimjaw, gibt es hier bei dir Spinnen?")
-        assert table.mouth(SMITH).asked[-1].direction in wording("de").redirect
 
 
 async def test_direction_of_the_dm_stays_beside_it() -> None:
@@ -90,21 +81,6 @@ async def test_primed_prompt_equals_the_one_that_is_asked() -> None:
         primed, asked = table.mouth(SMITH).primed[-1], table.mouth(SMITH).asked[-1]
         assert primed.direction == asked.direction == ENGLISH.redirect[0]
         assert "spider" not in read(primed)
-
-
-@pytest.mark.parametrize("said", ["Grimjaw, are there spiders?", "Grimjaw, was he tortured?"])
-async def test_campaign_without_topics_asks_as_before(said: str) -> None:
-    async with a_table(None) as table:
-        await table.says(TAMSIN, said)
-        asked = table.mouth(SMITH).asked[-1]
-        assert (asked.question, asked.direction, asked.flags) == (said, "", ())
-
-
-async def test_floor_holds_in_a_campaign_without_topics() -> None:
-    async with a_table(None) as table:
-        await table.says(TAMSIN, "Grimjaw, describe the naked child.")
-        asked = table.mouth(SMITH).asked[-1]
-        assert "naked" not in read(asked) and asked.flags == ("legal_floor:minors",)
 
 
 async def test_summary_sentence_about_a_line_enters_no_prompt() -> None:

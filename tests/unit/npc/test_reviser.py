@@ -216,12 +216,6 @@ async def test_what_somebody_typed_and_what_an_npc_said_in_its_own_words_is_left
         assert desk.told == []
 
 
-async def test_speech_too_short_to_measure_is_looked_at_again() -> None:
-    async with a_desk() as desk:
-        await desk.keep(replace(ELDER_NACKS, duration_ms=0))
-        assert desk.texts == ["did Eldrinax come"]
-
-
 async def test_an_utterance_whose_raw_text_and_corrections_do_not_make_its_text_stays_as_it_is() -> None:
     lost = replace(ELDER_NACKS, id=UtteranceId("u0"), raw_text="iron hold: did elder nacks come")
     async with a_desk() as desk:

@@ -33,7 +33,6 @@ from tests.support.builders import (
     BRAN,
     FORGE,
     INNKEEPER,
-    MARKET,
     SMITH,
     TAMSIN,
     a_draft,
@@ -41,18 +40,13 @@ from tests.support.builders import (
     an_utterance,
 )
 from tests.support.patience import DEADLINE_S
-from tests.support.room_table import NAMES, TableOfTwins, named
-from tests.support.supervised import closing
+from tests.support.room_table import NAMES, TableOfTwins, an_open_table, named
 from tests.support.virtual_time import run_in_virtual_time
 
 
 @pytest.fixture
 async def table() -> AsyncIterator[TableOfTwins]:
-    table = TableOfTwins()
-    async with closing(table.supervisor):
-        table.start()
-        await table.settle()
-        await table.move(MARKET)
+    async with an_open_table(TableOfTwins()) as table:
         yield table
 
 
@@ -211,11 +205,7 @@ async def test_crashed_npc_restarts_with_its_history(
 
 def test_npc_with_a_hanging_engine_restarts_within_two_seconds() -> None:
     async def evening() -> None:
-        table = TableOfTwins()
-        async with closing(table.supervisor):
-            table.start()
-            await table.settle()
-            await table.move(MARKET)
+        async with an_open_table(TableOfTwins()) as table:
             await table.says(TAMSIN, "Grimjaw, how is my blade?")
             broken, other = table.mouth(SMITH), table.mouth(INNKEEPER)
             broken.close = asyncio.Event().wait  # type: ignore[assignment, method-assign]
@@ -320,11 +310,7 @@ async def test_player_who_leaves_is_not_shown_as_speaking(table: TableOfTwins) -
 
 def test_full_disk_loses_no_utterance_and_the_table_continues() -> None:
     async def evening() -> None:
-        table = TableOfTwins()
-        async with closing(table.supervisor):
-            table.start()
-            await table.settle()
-            await table.move(MARKET)
+        async with an_open_table(TableOfTwins()) as table:
             table.spool.is_full = True
             await table.says(TAMSIN, "Grimjaw, remember this.")
             assert table.mouth(SMITH).is_heard
@@ -355,15 +341,6 @@ async def test_words_of_a_leaving_player_are_kept_with_word_data(
     assert leads_to(kept.raw_text, kept.corrections, kept.text)
     assert kept.words == words
     assert not kept.typed
-
-
-async def test_typed_line_is_kept_as_typed(table: TableOfTwins) -> None:
-    for typed in (True, False):
-        draft = replace(a_draft(BRAN, "Good evening", end_ms=table.now_ms), typed=typed)
-        table.room.mailbox.post(SpeechStarted(BRAN, table.now_ms))
-        table.room.mailbox.post(TurnEnded(draft, table.now_ms))
-    await table.settle()
-    assert [event.utterance.typed for event in table.events if isinstance(event, UtteranceKept)] == [True, False]
 
 
 async def test_turn_names_its_utterance_in_the_log(table: TableOfTwins) -> None:
@@ -428,15 +405,6 @@ async def test_quiet_is_when_nobody_speaks_and_no_answer_is_on_its_way(table: Ta
     assert not waiting.done()
     table.mouth(SMITH).end()
     await asyncio.wait_for(waiting, DEADLINE_S)
-
-
-async def test_engines_prepare_while_nobody_speaks(table: TableOfTwins) -> None:
-    primed = len(table.mouth(SMITH).primed)
-    await table.says(TAMSIN, "Grimjaw, hello.")
-    table.mouth(SMITH).end()
-    await table.settle()
-    assert len(table.mouth(SMITH).primed) > primed
-    assert "Aye." in [message.content for message in table.mouth(SMITH).primed[-1].messages]
 
 
 async def test_a_turn_that_is_meant_for_nobody_says_why_in_words_and_in_one_word(table: TableOfTwins) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from glyphoxa.domain.ids import PlayerId
 from tests.support.builders import BRAN, FORGE, MARKET, TAMSIN
 from tests.support.proof import n_examples
-from tests.support.room_table import TableOfTwins
+from tests.support.room_table import TableOfTwins, an_open_table
 from tests.support.supervised import closing
 
 APART = ("brb, {mark}", "ooc: {mark}", "(ooc {mark})", "(ooc) {mark}", "[offplay] {mark}", "(({mark}))", "// {mark}")
@@ -72,11 +72,7 @@ DECIDED = {
 
 def test_npcs_hear_what_players_decided_but_not_their_plans() -> None:
     async def play() -> dict[str, bool]:
-        table = TableOfTwins()
-        async with closing(table.supervisor):
-            table.start()
-            await table.settle()
-            await table.move(MARKET)
+        async with an_open_table(TableOfTwins()) as table:
             for text in DECIDED:
                 await table.says(TAMSIN, text)
                 await table.pass_time(40_000)

@@ -141,14 +141,7 @@ def test_closing_table_skips_a_hanging_ear() -> None:
 
 
 async def test_a_paused_table_s_ear_is_given_silence_of_the_same_length() -> None:
-    class Recorder(QuietEar):
-        def __init__(self) -> None:
-            self.heard: list[bytes] = []
-
-        def hear(self, pcm: bytes) -> None:
-            self.heard.append(pcm)
-
-    ear, paused = Recorder(), [False]
+    ear, paused = AttentiveEar(), [False]
     seat = LiveSeat(a_campaign().player(TAMSIN), ear, on_left=lambda _: None, is_paused=lambda: paused[0])
     for paused[0] in (False, True, False):
         seat.hear(b"ab")

@@ -256,14 +256,6 @@ async def test_events_are_named_for_those_who_witnessed_them() -> None:
     assert evening.states.kept[View(SMITH)].flags == {"decision_made": True, "location_change": True}
 
 
-async def test_event_updates_the_summary_before_the_interval() -> None:
-    evening = Evening(tokens=10_000)
-    for _ in range(5):
-        evening.round("I bought the silver ring from the smith today.")
-    await evening.keeper.finish()
-    assert evening.table.summaries[DM_VIEW].last_ordinal == 2
-
-
 @pytest.mark.parametrize(
     ("text", "heard_by", "is_new"),
     [

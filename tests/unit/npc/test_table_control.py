@@ -33,8 +33,7 @@ from glyphoxa.npc.commands import (
 )
 from glyphoxa.prompt.conversation import RollingSummary
 from tests.support.builders import BRAN, FORGE, INNKEEPER, MARKET, SMITH, TAMSIN, a_campaign, a_draft, a_partial
-from tests.support.room_table import TableOfTwins
-from tests.support.supervised import closing
+from tests.support.room_table import TableOfTwins, an_open_table
 
 REPLY = "Aye."
 DIRECTION = "Be afraid of the dark."
@@ -42,11 +41,7 @@ DIRECTION = "Be afraid of the dark."
 
 @pytest.fixture
 async def table() -> AsyncIterator[TableOfTwins]:
-    table = TableOfTwins(dms={BRAN})
-    async with closing(table.supervisor):
-        table.start()
-        await table.settle()
-        await table.move(MARKET)
+    async with an_open_table(TableOfTwins(dms={BRAN})) as table:
         yield table
 
 
@@ -160,13 +155,6 @@ async def test_dms_words_go_before_pending_answers(
     ]
 
 
-async def test_players_cut_off_what_the_dm_says_as_an_npc(table: TableOfTwins) -> None:
-    await obeyed(table, SayAs(SMITH, "The gate is closed."))
-    await table.says(TAMSIN, "Mirelle, two ales please.")
-    assert table.turns()[0].outcome is Outcome.INTERRUPTED
-    assert kept(table)[0] == ("Grimjaw", "The")
-
-
 async def test_direction_is_in_the_npcs_prompts_and_never_in_the_log(table: TableOfTwins) -> None:
     assert await obeyed(table, Direct(SMITH, DIRECTION, 2)) == "Grimjaw is directed for its next 2 answers"
     for text in ("Grimjaw, one.", "Grimjaw, two.", "Grimjaw, three."):
@@ -176,15 +164,6 @@ async def test_direction_is_in_the_npcs_prompts_and_never_in_the_log(table: Tabl
     assert [prompt.direction for prompt in table.mouth(INNKEEPER).asked] == [""]
     everything = [m.content for npc in table.npcs.values() for m in npc.conversation.prompt("", "x").messages]
     assert not any(DIRECTION in line for line in [*everything, *(text for _, text in kept(table))])
-
-
-async def test_words_that_the_dm_gives_use_no_direction_up(table: TableOfTwins) -> None:
-    await obeyed(table, Direct(SMITH, DIRECTION, 1))
-    await obeyed(table, SayAs(SMITH, "Well."))
-    table.mouth(SMITH).end()
-    await table.pass_time(400)
-    await answered(table, "Grimjaw, one.")
-    assert table.mouth(SMITH).asked[-1].direction == DIRECTION
 
 
 async def test_all_that_a_bound_player_says_goes_to_one_npc(table: TableOfTwins) -> None:

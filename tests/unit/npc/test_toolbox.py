@@ -117,16 +117,6 @@ def test_slow_tool_is_reported_once_and_cut_at_the_limit() -> None:
     run_in_virtual_time(story())
 
 
-def test_fast_tool_is_not_reported_as_slow() -> None:
-    async def story() -> None:
-        table = Table(roller())
-        await table.box.call("dice_roll", {"dice": "d20"})
-        await asyncio.sleep(2 * SLOW_MS / 1_000)
-        assert table.n_slow == 0
-
-    run_in_virtual_time(story())
-
-
 @pytest.mark.parametrize(
     ("kind", "value", "note"),
     [

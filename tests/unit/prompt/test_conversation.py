@@ -237,17 +237,6 @@ def test_only_a_campaign_of_old_times_has_an_example_of_a_new_thing(language: st
     assert ("omputer" in shown) is is_shown
 
 
-@pytest.mark.parametrize("said", ["Can you mend this?", "Somebody says: Can you mend this?"])
-def test_an_example_is_in_the_form_that_questions_have_whether_it_says_who_speaks_or_not(said: str) -> None:
-    smith = replace(GRIMJAW, examples=(Exchange(said, "Aye.", "The chain is broken.", kept="You broke it."),))
-    _, asked, reply = beginning(a_campaign(), smith)
-    assert asked.content == (
-        "Somebody says: Can you mend this?\nFacts: The chain is broken.\n"
-        "You keep this to yourself and deny it: You broke it."
-    )
-    assert reply == Message("assistant", "Aye.")
-
-
 def test_who_said_the_last_line_is_no_word_of_it() -> None:
     """A secret about Tamsin does not come to mind whenever Tamsin speaks."""
     talk = a_conversation()
@@ -261,15 +250,6 @@ def test_who_said_the_last_line_is_no_word_of_it() -> None:
 def test_an_npc_without_a_persona_is_told_its_name() -> None:
     first, *_ = beginning(replace(a_campaign(), language="de"), replace(GRIMJAW, persona=""))
     assert first.content.startswith("Du bist Grimjaw.\nDu sprichst laut, als Grimjaw,")
-
-
-def test_what_not_everybody_knows_of_an_npc_is_in_no_example() -> None:
-    town = a_campaign()
-    hidden = Relationship(town.entities[1].id, town.entities[2].id, "LOCATED_AT", known_by=(INNKEEPER,))
-    doubtful = Relationship(town.entities[1].id, town.entities[3].id, "LOCATED_AT", confidence=0.9, dm_confirmed=False)
-    for related in (hidden, doubtful, replace(hidden, known_by=(), hidden=True)):
-        shown = beginning(replace(town, relationships=(related,)), town.npc(INNKEEPER))
-        assert "Market Square" not in str(shown) and "the forge" not in str(shown)
 
 
 def test_better_words_take_the_place_of_those_that_were_heard_and_nothing_else_changes() -> None:
@@ -308,10 +288,6 @@ def test_what_is_retracted_leaves_the_prompt_and_nothing_else_does() -> None:
     assert not conversation.retract(an_utterance("", id="u1").id)
     assert conversation.retract(an_utterance("", id="u2").id)
     assert "It was Liora." not in conversation.spoken
-
-
-def test_what_has_left_the_talk_is_not_revised() -> None:
-    assert not a_conversation().revise(an_utterance("Hm."), an_utterance("Hmm."))
 
 
 def test_what_the_dm_wants_of_an_answer_stands_behind_all_that_a_prompt_cache_has_read() -> None:

@@ -15,11 +15,8 @@ from glyphoxa.prompt.prompt import (
     HotContext,
     Message,
     Prompt,
-    PromptShape,
-    composed,
     fit_hot,
     fit_prompt,
-    with_hot_context,
 )
 from tests.support.builders import SMITH, a_campaign
 from tests.support.minds import Mind
@@ -97,10 +94,3 @@ async def test_standing_orders_stay_in_the_prompt_of_a_smaller_model() -> None:
         "Never name the king.",
         "You speak only Dwarvish. To any other language you say that you do not understand it.",
     )
-
-
-def test_prompt_of_a_smaller_model_is_cut_before_its_window_is_full() -> None:
-    hot = HotContext(facts=("The bell is cracked.", "x" * 400))
-    found = composed(a_prompt(9), hot, PromptShape(smaller=SMALL))
-    assert found.hot.facts == ("The bell is cracked.",)
-    assert found.prompt == with_hot_context(fit_prompt(a_prompt(9), SMALL), fit_hot(hot, SMALL))

@@ -158,13 +158,6 @@ async def test_who_asks_how_two_hang_together_is_told_the_chain_between_them(min
     assert link.path == "asks how 'Eldrinax' and 'Grimjaw' are related"
 
 
-@pytest.mark.parametrize("question", ["What do you know of Eldrinax?", "How are you related to the moon?", "Good day."])
-async def test_what_asks_for_no_relation_of_somebody_known_gets_no_chain(mind: AMind, question: str) -> None:
-    mind.graph.of_world.append(owns("e-mirelle", "e-eldrinax"))
-    hot = await mind.assembly.gather(SMITH, question)
-    assert not any(isinstance(one, RecalledFact) and "related" in one.path for one in hot.recalled)
-
-
 async def test_a_chain_over_a_secret_is_not_told(mind: AMind) -> None:
     mind.graph.of_world.append(owns("e-mirelle", "e-eldrinax", secret_of([SMITH])))
     question = "How is Eldrinax related to you?"
@@ -252,15 +245,6 @@ async def test_of_many_secrets_those_that_the_question_is_most_about_are_in_mind
     assert len(kept) == 2
 
 
-async def test_a_secret_that_is_too_long_is_shortened_and_still_found_by_its_end(mind: AMind) -> None:
-    text = f"It began at the ferry. {'Then it rained. ' * 200}At last you sold the anchor."
-    claim = Claim.attribute(ELDRINAX, "secret", text)
-    mind.graph.of_world.append(Fact(claim.fact_id, claim, seq=9, visibility=secret_of([SMITH])))
-    [kept] = (await mind.assembly.gather(SMITH, "Who sold the anchor?")).kept
-    assert kept.startswith("It began at the ferry.")
-    assert len(kept) <= 4 * Budgets().identity_tokens
-
-
 def test_a_german_genitive_of_a_hidden_name_is_not_told_with_the_scene() -> None:
     town = replace(a_campaign(), language="de")
     looks = "Netze trocknen. Das ist Eldrinaxs Turm."
@@ -282,13 +266,6 @@ def test_a_scene_is_told_in_the_campaigns_language_and_within_its_budget() -> No
     assert line.startswith("evening, Market Square. Die Buden schließen.")
     assert line.endswith("Mirelle ist hier.")
     assert len(line) <= 240
-
-
-def test_what_is_too_long_for_an_identity_is_passed_over_and_what_follows_is_told() -> None:
-    assert RoomLeft.of(10).fitting(["He is old.", "x" * 100 + ".", "He is wise."], cuts=True) == [
-        "He is old.",
-        "He is wise.",
-    ]
 
 
 @pytest.mark.parametrize(

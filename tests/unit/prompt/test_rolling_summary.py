@@ -46,12 +46,6 @@ def test_four_typed_rounds_stay_and_four_older_ones_are_due() -> None:
     assert a_view([*rounds(8), asked(9)]).due() == rounds(5)
 
 
-def test_interval_is_set_by_the_campaign() -> None:
-    view = a_view(rounds(6))
-    view.interval = 2
-    assert view.due() == rounds(2)
-
-
 def test_five_minutes_of_speech_stay() -> None:
     view = a_view(spoken(20))
     assert [line.at_ms // MINUTE_MS for line in view.lines[len(view.due()) :]][0] == 15

@@ -111,10 +111,6 @@ async def test_dms_place_description_names_no_hidden_entity() -> None:
     assert await town.line() == "evening, Market Square. Market Square: Stalls burn. Mirelle is here."
 
 
-async def test_secret_description_is_not_in_any_scene() -> None:
-    assert await Town(looks("A tunnel begins here.", secret_of([SMITH]))).line() == PLAIN
-
-
 async def test_who_does_not_speak_is_there_as_the_world_says() -> None:
     there = so(Claim.relation(TOBIN.id, "LOCATED_AT", SQUARE))
     assert await Town(there).line() == "evening, Market Square. Mirelle and Old Tobin are here."
@@ -175,14 +171,6 @@ async def test_a_scene_that_was_left_is_told_as_it_was() -> None:
     town.graph.scoped = [(e, HIDDEN if e.id == BELL.id else seen) for e, seen in town.graph.scoped]
     await town.by_name.refresh()
     assert town.scenes.line(market(town.campaign), SMITH) == PLAIN
-
-
-async def test_a_description_that_was_taken_back_is_in_no_scene_that_was_left() -> None:
-    town = Town(looks("A tunnel begins at Market Square."))
-    assert "tunnel" in await town.line()
-    town.graph.of_world.pop()
-    await town.by_name.refresh()
-    assert "tunnel" not in town.scenes.line(market(town.campaign), SMITH)
 
 
 async def test_before_the_world_was_read_the_file_tells() -> None:

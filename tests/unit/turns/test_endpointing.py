@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import TypeVar
 
 import pytest
 
@@ -33,6 +34,7 @@ from glyphoxa.turns.endpointing import (
 )
 
 ALICE = PlayerId("alice")
+Report = TypeVar("Report")
 
 
 def heard(text: str, *, at_ms: int = 0, raw: str | None = None, corrections: tuple[Correction, ...] = ()) -> Heard:
@@ -43,15 +45,28 @@ def reports(effects: tuple[EndpointingEffect, ...]) -> list[object]:
     return [effect for effect in effects if not isinstance(effect, TickAt | TurnOver)]
 
 
+def the(kind: type[Report], effects: tuple[EndpointingEffect, ...]) -> Report:
+    """Return the only report, which is of this kind."""
+    (found,) = reports(effects)
+    assert isinstance(found, kind)
+    return found
+
+
 def kinds(effects: tuple[EndpointingEffect, ...]) -> list[type]:
     return [type(report) for report in reports(effects)]
 
 
-def paused_after(text: str, **settings: int) -> Endpointing:
-    """Speech from 1000 to 2000 ms, its transcript there at 2300."""
+def paused(**settings: int) -> Endpointing:
+    """Speech from 1000 to 2000 ms."""
     ear = Endpointing(ALICE, **settings)  # type: ignore[arg-type]
     ear.on(Started(1_000))
-    ear.on(Paused(speech_end_ms=2_000, at_ms=2_200))
+    ear.on(Paused(2_000, at_ms=2_200))
+    return ear
+
+
+def paused_after(text: str, **settings: int) -> Endpointing:
+    """Speech from 1000 to 2000 ms, its transcript there at 2300."""
+    ear = paused(**settings)
     ear.on(Final(heard(text, at_ms=2_300), at_ms=2_300))
     return ear
 
@@ -63,8 +78,7 @@ def test_a_turn_is_eager_at_the_pause_and_ends_after_the_silence() -> None:
     effects = ear.on(Final(heard("I have come back, Grimjaw.", at_ms=2_300), at_ms=2_300))
     assert kinds(effects) == [EagerTurn]
     assert TickAt(2_480) in effects
-    (ended,) = reports(ear.on(Tick(2_480)))
-    assert isinstance(ended, TurnEnded)
+    ended = the(TurnEnded, ear.on(Tick(2_480)))
     assert (ended.draft.text, ended.draft.began_ms, ended.draft.speech_end_ms) == (
         "I have come back, Grimjaw.",
         1_000,
@@ -78,11 +92,9 @@ def test_a_pause_inside_a_turn_does_not_cut_it_in_two() -> None:
     assert kinds(ear.on(Started(2_400))) == [SpeechStarted]
     assert kinds(ear.on(Tick(2_480))) == []
     ear.on(Paused(3_000, at_ms=3_200))
-    (eager,) = reports(ear.on(Final(heard("How is my blade?"), at_ms=3_300)))
-    assert isinstance(eager, EagerTurn)
+    eager = the(EagerTurn, ear.on(Final(heard("How is my blade?"), at_ms=3_300)))
     assert eager.draft.text == "I have come back, Grimjaw. How is my blade?"
-    (ended,) = reports(ear.on(Tick(3_480)))
-    assert isinstance(ended, TurnEnded)
+    ended = the(TurnEnded, ear.on(Tick(3_480)))
     assert ended.draft == eager.draft
 
 
@@ -93,9 +105,7 @@ def test_words_that_sound_unfinished_are_waited_for_longer() -> None:
 
 
 def test_a_transcript_later_than_the_silence_ends_the_turn_at_once() -> None:
-    ear = Endpointing(ALICE)
-    ear.on(Started(1_000))
-    ear.on(Paused(2_000, at_ms=2_200))
+    ear = paused()
     assert kinds(ear.on(Final(heard("Yes."), at_ms=2_600))) == [TurnEnded]
 
 
@@ -112,8 +122,7 @@ def test_a_cough_after_words_does_not_undo_them(revises: bool) -> None:
     ear.on(Started(2_400))
     ear.on(Paused(2_500, at_ms=2_700))
     ear.on(Final(heard(""), at_ms=2_800, revises=revises))
-    (ended,) = reports(ear.on(Tick(2_980)))
-    assert isinstance(ended, TurnEnded)
+    ended = the(TurnEnded, ear.on(Tick(2_980)))
     assert ended.draft.text == "A pint, please."
 
 
@@ -129,15 +138,12 @@ def test_unfinished_recogniser_leaves_the_last_partial() -> None:
     ear.on(Started(1_000))
     assert kinds(ear.on(Partial(heard("Good evening"), at_ms=1_500))) == [PartialHeard]
     ear.on(Paused(2_000, at_ms=2_200))
-    (ended,) = reports(ear.on(Tick(5_000)))
-    assert isinstance(ended, TurnEnded)
+    ended = the(TurnEnded, ear.on(Tick(5_000)))
     assert ended.draft.text == "Good evening"
 
 
 def test_words_that_come_after_the_turn_was_given_up_are_a_turn_after_all() -> None:
-    ear = Endpointing(ALICE)
-    ear.on(Started(1_000))
-    ear.on(Paused(2_000, at_ms=2_200))
+    ear = paused()
     ear.on(Tick(5_000))
     effects = ear.on(Final(heard("Where were you?"), at_ms=5_400))
     assert kinds(effects) == [SpeechStarted, TurnEnded]
@@ -154,14 +160,11 @@ def test_a_voice_too_quiet_for_the_detector_is_still_a_turn() -> None:
 
 
 def test_two_pauses_wait_for_both_transcripts() -> None:
-    ear = Endpointing(ALICE)
-    ear.on(Started(1_000))
-    ear.on(Paused(2_000, at_ms=2_200))
+    ear = paused()
     ear.on(Started(2_300))
     ear.on(Paused(2_600, at_ms=2_800))
     assert kinds(ear.on(Final(heard("First."), at_ms=3_200))) == []
-    (ended,) = reports(ear.on(Final(heard("Second."), at_ms=3_400)))
-    assert isinstance(ended, TurnEnded)
+    ended = the(TurnEnded, ear.on(Final(heard("Second."), at_ms=3_400)))
     assert ended.draft.text == "First. Second."
 
 
@@ -180,8 +183,7 @@ def test_partials_carry_corrections_and_word_data_at_their_positions() -> None:
     grimjaw = Correction(4, 10, "grimja", "Grimjaw", 1.0, "phonetic", "")
     words = (HeardWord(0, 3, 0.9), HeardWord(4, 10, 0.3))
     so_far = replace(heard("ask Grimjaw", raw="ask grimja", corrections=(grimjaw,)), words=words)
-    (partial,) = reports(ear.on(Partial(so_far, at_ms=2_900)))
-    assert isinstance(partial, PartialHeard)
+    partial = the(PartialHeard, ear.on(Partial(so_far, at_ms=2_900)))
     assert (partial.text, partial.heard.raw_text) == ("Well then. ask Grimjaw", "Well then. ask grimja")
     assert partial.heard.corrections == (replace(grimjaw, start=15, end=21),)
     assert partial.heard.words == (HeardWord(11, 14, 0.9), HeardWord(15, 21, 0.3))
@@ -190,15 +192,12 @@ def test_partials_carry_corrections_and_word_data_at_their_positions() -> None:
 def test_spaces_around_a_transcript_shift_no_positions() -> None:
     first = Correction(1, 7, "grimja", "Grimjaw", 1.0, "phonetic", "")
     second = Correction(5, 11, "grimja", "Grimjaw", 1.0, "phonetic", "")
-    ear = Endpointing(ALICE)
-    ear.on(Started(1_000))
-    ear.on(Paused(2_000, at_ms=2_200))
+    ear = paused()
     ear.on(Final(heard("Grimjaw?", raw=" grimja? ", corrections=(first,)), at_ms=2_300))
     ear.on(Started(2_400))
     ear.on(Paused(2_900, at_ms=3_100))
     late = replace(heard("Old Grimjaw.", raw=" old grimja.", corrections=(second,)), words=(HeardWord(5, 12, 0.3),))
-    (eager,) = reports(ear.on(Final(replace(late, text="old Grimjaw."), at_ms=3_200)))
-    assert isinstance(eager, EagerTurn)
+    eager = the(EagerTurn, ear.on(Final(replace(late, text="old Grimjaw."), at_ms=3_200)))
     assert eager.draft.heard.raw_text == "grimja? old grimja."
     assert leads_to(eager.draft.heard.raw_text, eager.draft.heard.corrections, eager.draft.text)
     assert eager.draft.heard.words == (HeardWord(12, 19, 0.3),)
@@ -210,8 +209,7 @@ def test_a_transcript_of_the_whole_turn_takes_the_place_of_the_last_one() -> Non
     (partial,) = reports(ear.on(Partial(heard("Marigund, what do"), at_ms=2_900, revises=True)))
     assert partial == PartialHeard(ALICE, heard("Marigund, what do"), 2_900)
     ear.on(Paused(3_000, at_ms=3_200))
-    (eager,) = reports(ear.on(Final(heard("Marigund, what do people say?"), at_ms=3_300, revises=True)))
-    assert isinstance(eager, EagerTurn)
+    eager = the(EagerTurn, ear.on(Final(heard("Marigund, what do people say?"), at_ms=3_300, revises=True)))
     assert eager.draft.text == "Marigund, what do people say?"
 
 
@@ -221,8 +219,7 @@ def test_settled_transcript_is_not_revised() -> None:
         ear.on(Started(at_ms))
         ear.on(Paused(at_ms + 300, at_ms=at_ms + 500))
         ear.on(Final(heard(text), at_ms=at_ms + 600, revises=revises))
-    (partial,) = reports(ear.on(Partial(heard("And then it"), at_ms=5_000, revises=True)))
-    assert isinstance(partial, PartialHeard)
+    partial = the(PartialHeard, ear.on(Partial(heard("And then it"), at_ms=5_000, revises=True)))
     assert partial.text == "A long story. And then it"
 
 
@@ -231,8 +228,7 @@ def test_a_turn_that_is_given_up_has_the_words_of_the_partial_once() -> None:
     ear.on(Started(2_400))
     ear.on(Partial(heard("I have come back, Grimjaw."), at_ms=2_900, revises=True))
     ear.on(Paused(3_000, at_ms=3_200))
-    (ended,) = reports(ear.on(Tick(6_000)))
-    assert isinstance(ended, TurnEnded)
+    ended = the(TurnEnded, ear.on(Tick(6_000)))
     assert ended.draft.text == "I have come back, Grimjaw."
 
 
@@ -248,16 +244,13 @@ def test_the_recogniser_is_told_which_segment_was_the_last_of_the_turn() -> None
 
 
 def test_words_that_come_after_their_turn_ended_are_not_the_next_turns() -> None:
-    ear = Endpointing(ALICE)
-    ear.on(Started(1_000))
-    ear.on(Paused(2_000, at_ms=2_200))
+    ear = paused()
     assert kinds(ear.on(Tick(5_000))) == [NothingSaid]
     ear.on(Started(5_100))
     assert ear.on(Partial(heard("Where were"), at_ms=5_200, segment=1)) == ()
     assert ear.on(Final(heard("Where were you?"), at_ms=5_300, segment=1)) == ()
     ear.on(Paused(6_000, at_ms=6_200))
-    (ended,) = reports(ear.on(Final(heard("I am back."), at_ms=6_500, segment=2)))
-    assert isinstance(ended, TurnEnded)
+    ended = the(TurnEnded, ear.on(Final(heard("I am back."), at_ms=6_500, segment=2)))
     assert (ended.draft.text, ended.draft.began_ms) == ("I am back.", 5_100)
 
 
@@ -274,8 +267,7 @@ def test_speech_does_not_end_before_it_began() -> None:
     ear = Endpointing(ALICE)
     ear.on(Started(1_000))
     ear.on(Paused(speech_end_ms=950, at_ms=1_200))
-    (eager,) = reports(ear.on(Final(heard("Aye."), at_ms=1_250)))
-    assert isinstance(eager, EagerTurn)
+    eager = the(EagerTurn, ear.on(Final(heard("Aye."), at_ms=1_250)))
     assert eager.draft.speech_end_ms == 1_000
 
 
@@ -326,8 +318,7 @@ def test_words_of_later_segments_keep_position_and_known_time(
     ear.on(Started(1_000))
     ear.on(Final(with_words("Well, now.", sound_ms=5_000), at_ms=1_500, closes=False))
     ear.on(Paused(2_000, at_ms=2_200))
-    (eager,) = reports(ear.on(Final(with_words("Hello Grimjaw.", sound_ms=second_sound_ms), at_ms=2_300)))
-    assert isinstance(eager, EagerTurn)
+    eager = the(EagerTurn, ear.on(Final(with_words("Hello Grimjaw.", sound_ms=second_sound_ms), at_ms=2_300)))
     said = eager.draft.heard
     assert [said.raw_text[word.start : word.end] for word in said.words] == ["Well,", "now.", "Hello", "Grimjaw."]
     assert [word.from_ms for word in said.words] == times
@@ -337,48 +328,41 @@ def test_words_of_later_segments_keep_position_and_known_time(
 
 def test_a_transcript_that_takes_anothers_place_brings_its_own_words() -> None:
     ear = paused_after("Hello Grimja.")
-    (eager,) = reports(ear.on(Final(with_words("Hello Grimjaw.", sound_ms=0), at_ms=2_310, revises=True)))
-    assert isinstance(eager, EagerTurn)
+    eager = the(EagerTurn, ear.on(Final(with_words("Hello Grimjaw.", sound_ms=0), at_ms=2_310, revises=True)))
     assert [word.start for word in eager.draft.heard.words] == [0, 6]
 
 
 @pytest.mark.parametrize(
-    ("text", "unfinished"),
+    ("language", "text", "unfinished"),
     [
-        ("How is my blade?", False),
-        ("Good evening, Grimjaw.", True),
-        ("Wait, Marigund.", True),
-        ("Good evening, Grimjaw, here I am.", False),
-        ("I think so.", False),
-        ("Tell me about the", True),
-        ("I went there and.", True),
-        ("Well,", True),
-        ("So I said...", True),
-        ("no stop here", True),
-        ("Um.", True),
-        ("His name is spelled K-O-R.", True),
-        ("It is written T, H, R", True),
-        ("That is plan B.", False),
-        ("If you help us.", True),
-        ("I know him. If we go there.", True),
-        ("If you help us, we will pay.", False),
-        ("After the bridge you turn left and then go on.", False),
+        ("en", "How is my blade?", False),
+        ("en", "Good evening, Grimjaw.", True),
+        ("en", "Wait, Marigund.", True),
+        ("en", "Good evening, Grimjaw, here I am.", False),
+        ("en", "I think so.", False),
+        ("en", "Tell me about the", True),
+        ("en", "I went there and.", True),
+        ("en", "Well,", True),
+        ("en", "So I said...", True),
+        ("en", "no stop here", True),
+        ("en", "Um.", True),
+        ("en", "His name is spelled K-O-R.", True),
+        ("en", "It is written T, H, R", True),
+        ("en", "That is plan B.", False),
+        ("en", "If you help us.", True),
+        ("en", "I know him. If we go there.", True),
+        ("en", "If you help us, we will pay.", False),
+        ("en", "After the bridge you turn left and then go on.", False),
+        ("en", "I would like to die.", False),
+        ("de", "Ich möchte die.", True),
+        ("de", "Wenn ihr uns helft.", True),
+        ("de", "Ähm.", True),
+        ("fr", "Bonjour, Grimjaw,", True),
+        ("fr", "Bonjour, Grimjaw.", False),
     ],
 )
-def test_unfinished_sentences_are_recognised(text: str, unfinished: bool) -> None:
-    assert sounds_unfinished(text) is unfinished
-
-
-def test_language_without_word_lists_uses_punctuation() -> None:
-    assert sounds_unfinished("Bonjour, Grimjaw,", language="fr")
-    assert not sounds_unfinished("Bonjour, Grimjaw.", language="fr")
-
-
-def test_german_ends_in_german_words() -> None:
-    assert sounds_unfinished("Ich möchte die.", language="de")
-    assert sounds_unfinished("Wenn ihr uns helft.", language="de")
-    assert sounds_unfinished("Ähm.", language="de")
-    assert not sounds_unfinished("I would like to die.", language="en")
+def test_unfinished_sentences_are_recognised(language: str, text: str, unfinished: bool) -> None:
+    assert sounds_unfinished(text, language=language) is unfinished
 
 
 @pytest.mark.parametrize("text", ["Thanks for watching!", "[Music]", "Untertitel der Amara.org-Community"])
@@ -388,8 +372,7 @@ def test_turn_of_a_recognisers_words_for_noise_is_nothing_said(text: str) -> Non
     assert reports(ear.on(Partial(heard(text), at_ms=1_500))) == []
     ear.on(Paused(speech_end_ms=2_000, at_ms=2_200))
     assert kinds(ear.on(Final(heard(text), at_ms=2_300))) == []
-    (ended,) = reports(ear.on(Tick(4_000)))
-    assert isinstance(ended, NothingSaid)
+    ended = the(NothingSaid, ear.on(Tick(4_000)))
     assert ended.noise is not None
     assert (ended.noise.text, ended.noise.began_ms, ended.noise.speech_end_ms) == (text, 1_000, 2_000)
 
@@ -399,8 +382,7 @@ def test_noise_after_words_leaves_the_words() -> None:
     ear.on(Started(2_400))
     ear.on(Paused(speech_end_ms=3_000, at_ms=3_200))
     ear.on(Final(heard("Please subscribe!"), at_ms=3_300, revises=True))
-    (ended,) = reports(ear.on(Tick(9_000)))
-    assert isinstance(ended, TurnEnded)
+    ended = the(TurnEnded, ear.on(Tick(9_000)))
     assert ended.draft.text == "Where is the blade?"
     assert ended.draft.heard.raw_text == "Where is the blade? Please subscribe!"
 

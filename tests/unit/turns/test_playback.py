@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from itertools import chain
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -39,14 +41,16 @@ def played_out(playback: Playback) -> list[object]:
     return effects
 
 
-def reply(*pieces: tuple[str, int]) -> Playback:
+def after(*events: PlaybackEvent) -> Playback:
     playback = Playback()
-    for text, n_samples in pieces:
-        playback.on(PieceBegan(text))
-        playback.on(SoundCame(n_samples))
-        playback.on(PieceEnded())
-    playback.on(ReplyEnded())
+    for event in events:
+        playback.on(event)
     return playback
+
+
+def reply(*pieces: tuple[str, int]) -> Playback:
+    of_pieces = [(PieceBegan(text), SoundCame(n_samples), PieceEnded()) for text, n_samples in pieces]
+    return after(*chain(*of_pieces), ReplyEnded())
 
 
 def over(effects: object) -> Over:
@@ -65,30 +69,19 @@ def test_a_reply_that_was_played_to_its_end_was_heard_whole() -> None:
 
 
 def test_a_piece_that_is_still_being_made_has_an_estimated_length() -> None:
-    playback = Playback()
-    playback.on(Released())
-    playback.on(PieceBegan("a clause of thirty characters."))
-    playback.on(SoundCame(24_000))
-    playback.on(Played(24_000))
+    playback = after(Released(), PieceBegan("a clause of thirty characters."), SoundCame(24_000), Played(24_000))
     assert over(playback.on(Cancelled())).heard == "a clause of"
 
 
 def test_less_than_a_chunk_waits_for_more_unless_its_piece_is_complete() -> None:
-    playback = Playback()
-    playback.on(Released())
-    playback.on(PieceBegan("Hm."))
-    playback.on(SoundCame(100))
+    playback = after(Released(), PieceBegan("Hm."), SoundCame(100))
     assert playback.playable(CHUNK) == 0
     playback.on(PieceEnded())
     assert playback.playable(CHUNK) == 100
 
 
 def test_the_sound_of_a_piece_comes_in_parts_and_is_played_as_it_comes() -> None:
-    playback = Playback()
-    playback.on(Released())
-    playback.on(PieceBegan("one two"))
-    playback.on(SoundCame(CHUNK))
-    playback.on(SoundCame(CHUNK))
+    playback = after(Released(), PieceBegan("one two"), SoundCame(CHUNK), SoundCame(CHUNK))
     assert playback.playable(2 * CHUNK) == 2 * CHUNK
     playback.on(Played(2 * CHUNK))
     assert playback.playable(CHUNK) == 0
@@ -105,9 +98,7 @@ def test_all_pieces_may_be_handed_out_at_once() -> None:
 
 
 def test_reply_that_fails_during_its_filler_ends_after_the_filler() -> None:
-    playback = Playback()
-    playback.on(Released())
-    playback.on(FillerCame(CHUNK))
+    playback = after(Released(), FillerCame(CHUNK))
     assert not playback.accepts_filler()
     assert playback.on(ReplyFailed("no connection")) == ()
     assert over(playback.on(Played(CHUNK))).error == "no connection"
@@ -125,8 +116,7 @@ def test_excuse_for_an_early_failure_waits_for_the_floor() -> None:
 
 
 def test_an_excuse_follows_a_filler_and_both_are_heard() -> None:
-    playback = Playback()
-    playback.on(Released())
+    playback = after(Released())
     assert playback.on(FillerCame(CHUNK)) == (FillerBegins(),)
     playback.on(Played(CHUNK // 2))
     assert playback.on(ExcuseCame(CHUNK)) == ()
@@ -162,8 +152,7 @@ def test_cancelled_before_it_was_heard_it_was_not_interrupted() -> None:
 
 
 def test_a_filler_comes_first_and_is_no_part_of_the_reply() -> None:
-    playback = Playback()
-    playback.on(Released())
+    playback = after(Released())
     assert playback.on(FillerCame(700)) == (FillerBegins(),)
     assert playback.on(FillerCame(700)) == ()
     playback.on(PieceBegan("Yes."))
@@ -177,11 +166,7 @@ def test_a_filler_comes_first_and_is_no_part_of_the_reply() -> None:
 
 
 def test_a_filler_ends_at_its_next_break_when_the_reply_is_there() -> None:
-    playback = Playback()
-    playback.on(Released())
-    playback.on(FillerCame(4_000, breaks=(500, 1_000, 3_000)))
-    playback.on(Played(600))
-    playback.on(PieceBegan("Yes."))
+    playback = after(Released(), FillerCame(4_000, breaks=(500, 1_000, 3_000)), Played(600), PieceBegan("Yes."))
     assert playback.on(SoundCame(CHUNK)) == (FillerEnds(400),)
     assert playback.on(SoundCame(CHUNK)) == ()
     assert playback.on(Played(400)) == ()
@@ -189,11 +174,7 @@ def test_a_filler_ends_at_its_next_break_when_the_reply_is_there() -> None:
 
 
 def test_a_filler_whose_last_word_has_begun_is_heard_out() -> None:
-    playback = Playback()
-    playback.on(Released())
-    playback.on(FillerCame(1_000, breaks=(500,)))
-    playback.on(Played(600))
-    playback.on(PieceBegan("Yes."))
+    playback = after(Released(), FillerCame(1_000, breaks=(500,)), Played(600), PieceBegan("Yes."))
     assert playback.on(SoundCame(CHUNK)) == ()
     assert playback.playable(CHUNK) == 400
 
@@ -208,10 +189,7 @@ def test_no_filler_once_the_reply_is_heard_or_before_it_may_be() -> None:
 
 
 def test_a_failed_reply_plays_what_there_is_and_says_why_it_is_not_whole() -> None:
-    playback = Playback()
-    playback.on(Released())
-    playback.on(PieceBegan("Well met."))
-    playback.on(SoundCame(CHUNK))
+    playback = after(Released(), PieceBegan("Well met."), SoundCame(CHUNK))
     assert playback.on(ReplyFailed("the model is away")) == ()
     assert over(played_out(playback)).error == "the model is away"
 
@@ -228,23 +206,21 @@ def test_a_withheld_reply_is_over_at_once() -> None:
 
 
 def test_a_voice_without_sound_is_an_error() -> None:
-    playback = Playback()
-    playback.on(PieceBegan("Well met."))
+    playback = after(PieceBegan("Well met."))
     assert over(playback.on(ReplyEnded())).error == "the voice service returned no sound"
 
 
 def test_trouble_with_one_piece_is_the_reason_only_if_nothing_is_heard() -> None:
-    playback = Playback()
-    playback.on(PieceBegan("Well met."))
-    playback.on(PieceTrouble("no such voice"))
+    playback = after(PieceBegan("Well met."), PieceTrouble("no such voice"))
     assert over(playback.on(ReplyEnded())).error == "no such voice"
-    playback = Playback()
-    playback.on(Released())
-    playback.on(PieceBegan("Ahem."))
-    playback.on(PieceTrouble("no such sound"))
-    playback.on(PieceBegan("Yes."))
-    playback.on(SoundCame(CHUNK))
-    playback.on(ReplyEnded())
+    playback = after(
+        Released(),
+        PieceBegan("Ahem."),
+        PieceTrouble("no such sound"),
+        PieceBegan("Yes."),
+        SoundCame(CHUNK),
+        ReplyEnded(),
+    )
     assert over(played_out(playback)).error == ""
 
 
@@ -311,9 +287,7 @@ def test_error_after_the_end_of_a_reply_does_not_fail_it() -> None:
 
 
 def test_retracted_pieces_are_not_part_of_the_reply() -> None:
-    playback = Playback()
-    for event in (Released(), PieceBegan("They want a price."), SoundCame(2_400), PieceEnded(), Played(CHUNK)):
-        playback.on(event)
+    playback = after(Released(), PieceBegan("They want a price."), SoundCame(2_400), PieceEnded(), Played(CHUNK))
     for event in (Retracted(), PieceBegan("Four crowns."), SoundCame(2_400), PieceEnded(), ReplyEnded()):
         playback.on(event)
     ended = over(played_out(playback))

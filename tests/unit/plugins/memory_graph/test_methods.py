@@ -86,11 +86,6 @@ async def test_a_reranker_that_fails_changes_nothing_and_it_is_told(answer: obje
     assert found.left_out[0].startswith(reason)
 
 
-async def test_where_the_reranker_sees_no_difference_the_order_stays() -> None:
-    found = await chain("hybrid_rerank", reranker=RerankerTwin([5.0] * 4)).recall(ranked([1, 0.9, 0.8, 0.7]), "?")
-    assert ids(found) == ["feast", "death", "rain", "dragon"]
-
-
 @pytest.mark.parametrize("method", ["hybrid_rerank", "hybrid_llm", "llm"])
 async def test_nobody_is_asked_when_no_time_is_left(method: RecallMethod) -> None:
     reranker, llm = RerankerTwin(), PickingLlm()

@@ -131,16 +131,6 @@ def test_the_hybrid_score_says_what_it_is_made_of() -> None:
     assert found["feast"].why == pytest.approx({"vector": 0.28, "lexical": 0.075, "anchor": 0.05, "recency": 0.15})
 
 
-def test_each_type_weighs_the_signals_its_own_way() -> None:
-    graph = MemoryGraph([*"abc"], ["event", "rule_constraint", "weather"])
-    hits = recall(graph, GraphQuestion(np.ones(3), np.ones(3), np.ones(3)), only("hybrid_score")).hits
-    assert {hit.id: dict(hit.why) for hit in hits} == {
-        "a": {"vector": 0.35, "lexical": 0.15, "recency": 0.15},
-        "b": {"vector": 0.25, "lexical": 0.35},
-        "c": {"vector": 0.30, "lexical": 0.25, "recency": 0.15},
-    }
-
-
 def test_whom_one_often_meets_together_comes_along() -> None:
     graph = MemoryGraph(
         ["mira", "borin", "thain", "a", "b", "c"],
