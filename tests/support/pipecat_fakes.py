@@ -194,54 +194,20 @@ class Rules:
     spoken_form: Any = str
 
 
-class Stage:
-    """One NPC's mouth on a real graph, its sink and its reports."""
+class MouthOnAGraph:
+    """One NPC's mouth, its sink and its reports."""
 
-    def __init__(self, server: ModelServer, **changes: Any) -> None:
-        self.host = PipelineHost()
+    def __init__(self) -> None:
         self.sound = bytearray()
-        self.chunks: list[tuple[float, int]] = []
         self.events: list[MouthEvent] = []
-        self.heard_something = asyncio.Event()
-        self._changed = asyncio.Condition()
         self._news = asyncio.Event()
-        tools = changes.pop("tools", None)
-        llm = {"name": "qwen-1.5b" if tools is None else "openai"}  # the small model takes no tools
-        spec = MouthSpec(
-            campaign=VALE,
-            npc=changes.pop("npc", GRIMJAW),
-            slot=0,
-            settings=Settings.model_validate({"providers": {"llm": llm}}),
-            local=LocalModels(),
-            host=changes.pop("host", self.host),
-            context=changes.pop("context", Memory()),
-            tools=tools,
-            listener=self._listen,
-            sink=self._sink,
-            now_ms=now_ms,
-        )
-        self.llm: Any = changes.pop("llm", None) or SpokenLLM(
-            ChatClient(
-                Connection("local", server.base_url, "none"),
-                extras={"cache_prompt": True, "id_slot": 0},
-            ),
-            temperature=0.6,
-            max_tokens=90,
-            cache=OneMachine(asyncio.Lock()),
-        )
-        tts = changes.pop("tts", None) or HibariTTS(hum(), voice=f"hum-{spec.npc.id}")
-        rules = Rules(**{each.name: changes.pop(each.name) for each in fields(Rules) if each.name in changes})
-        excuses = changes.pop("excuses", ())
-        assert not changes
-        self.mouth = GraphMouth(spec, partial(stages, llm=self.llm, tts=tts, rules=rules), excuses=excuses)
+        self.mouth: Any = None
 
-    def _sink(self, npc: NpcId, pcm: bytes) -> None:
+    def take_sound(self, _npc: NpcId, pcm: bytes) -> None:
         self.sound += pcm
-        self.chunks.append((asyncio.get_running_loop().time(), len(pcm)))
-        self.heard_something.set()
         self._news.set()
 
-    def _listen(self, event: MouthEvent) -> None:
+    def take_event(self, event: MouthEvent) -> None:
         self.events.append(event)
         self._news.set()
 
@@ -261,6 +227,53 @@ class Stage:
         assert isinstance(finished, Finished)
         return finished
 
+    def release(self, turn: str = "t1") -> None:
+        self.mouth.release(TurnId(turn))
+
+
+class Stage(MouthOnAGraph):
+    """A cascaded mouth."""
+
+    def __init__(self, server: ModelServer, **changes: Any) -> None:
+        super().__init__()
+        self.host = PipelineHost()
+        self.chunks: list[tuple[float, int]] = []
+        self.heard_something = asyncio.Event()
+        tools = changes.pop("tools", None)
+        llm = {"name": "qwen-1.5b" if tools is None else "openai"}  # the small model takes no tools
+        spec = MouthSpec(
+            campaign=VALE,
+            npc=changes.pop("npc", GRIMJAW),
+            slot=0,
+            settings=Settings.model_validate({"providers": {"llm": llm}}),
+            local=LocalModels(),
+            host=changes.pop("host", self.host),
+            context=changes.pop("context", Memory()),
+            tools=tools,
+            listener=self.take_event,
+            sink=self.take_sound,
+            now_ms=now_ms,
+        )
+        self.llm: Any = changes.pop("llm", None) or SpokenLLM(
+            ChatClient(
+                Connection("local", server.base_url, "none"),
+                extras={"cache_prompt": True, "id_slot": 0},
+            ),
+            temperature=0.6,
+            max_tokens=90,
+            cache=OneMachine(asyncio.Lock()),
+        )
+        tts = changes.pop("tts", None) or HibariTTS(hum(), voice=f"hum-{spec.npc.id}")
+        rules = Rules(**{each.name: changes.pop(each.name) for each in fields(Rules) if each.name in changes})
+        excuses = changes.pop("excuses", ())
+        assert not changes
+        self.mouth = GraphMouth(spec, partial(stages, llm=self.llm, tts=tts, rules=rules), excuses=excuses)
+
+    def take_sound(self, npc: NpcId, pcm: bytes) -> None:
+        self.chunks.append((asyncio.get_running_loop().time(), len(pcm)))
+        self.heard_something.set()
+        super().take_sound(npc, pcm)
+
     async def answered(self, turn: str = "t1", asked: Prompt | None = None) -> Finished:
         """Ask, let the answer be heard, and wait for its end."""
         self.mouth.begin(TurnId(turn), asked or prompt("How is my blade?"))
@@ -269,9 +282,6 @@ class Stage:
 
     def begin(self, turn: str = "t1", words: str = "How is my blade?") -> None:
         self.mouth.begin(TurnId(turn), prompt(words))
-
-    def release(self, turn: str = "t1") -> None:
-        self.mouth.release(TurnId(turn))
 
     def cancel(self, turn: str = "t1") -> None:
         self.mouth.cancel(TurnId(turn))

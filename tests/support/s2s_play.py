@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
@@ -13,16 +12,15 @@ from glyphoxa.actors.clock import now_ms
 from glyphoxa.app.engines import MouthSpec
 from glyphoxa.app.models import LocalModels
 from glyphoxa.config.settings import Settings
-from glyphoxa.domain.ids import NpcId, TurnId
+from glyphoxa.domain.ids import TurnId
 from glyphoxa.domain.turn import TierChoice, Verdict
-from glyphoxa.npc.mouth import Finished, MouthEvent
+from glyphoxa.npc.mouth import Finished
 from glyphoxa.npc.toolbox import Toolbox
 from glyphoxa.prompt.prompt import Message, Prompt
 from glyphoxa_pipelines.host import PipelineHost
 from glyphoxa_pipelines.s2s import S2sMouth, stages
 from tests.support.gemini_live_server import GeminiLiveServer
-from tests.support.patience import DEADLINE_S
-from tests.support.pipecat_fakes import GRIMJAW, VALE, Memory, Rules
+from tests.support.pipecat_fakes import GRIMJAW, VALE, Memory, MouthOnAGraph, Rules
 from tests.support.provider import KEYS, ProviderNamed, make_endpoint
 from tests.support.realtime_server import RealtimeServer, SpokenReply
 
@@ -66,46 +64,14 @@ class Heard:
         return [tool["name"] for tool in first.session["tools"]]
 
 
-class Play:
-    """One mouth, its sink and its reports."""
-
-    def __init__(self) -> None:
-        self.sound = bytearray()
-        self.events: list[MouthEvent] = []
-        self._news = asyncio.Event()
-        self.mouth: Any = None
-
-    def take_sound(self, _npc: NpcId, pcm: bytes) -> None:
-        self.sound += pcm
-        self._news.set()
-
-    def take_event(self, event: MouthEvent) -> None:
-        self.events.append(event)
-        self._news.set()
-
-    async def until(self, holds: Callable[[], bool]) -> None:
-        async with asyncio.timeout(DEADLINE_S):
-            while not holds():
-                self._news.clear()
-                await self._news.wait()
-
-    def of(self, kind: type[MouthEvent], turn: str = "t1") -> list[Any]:
-        return [event for event in self.events if isinstance(event, kind) and event.turn == turn]
-
-    async def finished(self, turn: str = "t1") -> Finished:
-        await self.until(lambda: bool(self.of(Finished, turn)))
-        [finished] = self.of(Finished, turn)
-        assert isinstance(finished, Finished)
-        return finished
+class Play(MouthOnAGraph):
+    """A speech-to-speech mouth."""
 
     def begin(
         self, *talk: Message, turn: str = "t1", persona: Message = PERSONA, tier: TierChoice | None = None
     ) -> None:
         prompt = Prompt(GRIMJAW.id, (persona, *(talk or (ASKED,))), "How is my blade?", "Alice")
         self.mouth.begin(TurnId(turn), replace(prompt, tier=tier))
-
-    def release(self, turn: str = "t1") -> None:
-        self.mouth.release(TurnId(turn))
 
     async def answer(
         self, *talk: Message, turn: str = "t1", persona: Message = PERSONA, tier: TierChoice | None = None

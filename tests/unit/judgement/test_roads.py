@@ -22,7 +22,6 @@ from glyphoxa.app.background import TalkReaders
 from glyphoxa.app.recaps import SessionRecaps
 from glyphoxa.app.table import state_of
 from glyphoxa.chat.asker import ModelAsker
-from glyphoxa.chat.questions import JsonSchema
 from glyphoxa.chronicle.coined_terms import CoinedTerms
 from glyphoxa.chronicle.ports import Unread
 from glyphoxa.chronicle.rules_extractor import names_of
@@ -61,6 +60,7 @@ from tests.support.builders import CAMPAIGN, FORGE, INNKEEPER, SESSION, SMITH, T
 from tests.support.builders import an_utterance as said
 from tests.support.memory import GraphTwin, WorldTwin
 from tests.support.minds import PATIENT, Mind, SessionsTwin, beginning
+from tests.support.model_twin import ModelTwin
 from tests.support.proof import n_examples
 from tests.support.web_table import TwinTable
 
@@ -329,31 +329,18 @@ class Transcript:
         return True
 
 
-class Listening:
-    """A language model that only listens."""
-
-    def __init__(self) -> None:
-        self.read = ""
-
-    async def complete(
-        self, system: str, user: str, schema: JsonSchema, *, temperature: float = 0.0, deadline_ms: int = 30_000
-    ) -> dict[str, Any]:
-        self.read += user
-        return {"sentences": []}
-
-
 async def model_in_the_background(campaign: Campaign, text: str) -> str:
-    llm = Listening()
+    llm = ModelTwin({"sentences": []})
     asking = ModelAsker(llm, forbids=topics_of(campaign).forbids)
     await LlmSummariser(asking, campaign.language).summarise([said("We came by the river road."), said(text)])
-    return llm.read
+    return "".join(llm.asked)
 
 
 async def talk_read_by_a_model(campaign: Campaign, text: str) -> str:
-    llm = Listening()
+    llm = ModelTwin({"sentences": []})
     talk = SceneTalk(campaign.id, SESSION, campaign.language, (NumberedUtterance(said(text), 1),))
     await TalkReaders(ModelAsker(llm)).readers(campaign)[0].extract(talk, ())
-    return llm.read
+    return "".join(llm.asked)
 
 
 async def coined_term(campaign: Campaign, text: str) -> str:

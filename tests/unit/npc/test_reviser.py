@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -26,6 +26,7 @@ from glyphoxa.npc import second_look
 from glyphoxa.npc.reviser import CAPACITY, MOST_TRIES, Asking, Reviser, SecondLook
 from tests.support.builders import INNKEEPER, SMITH, TAMSIN, an_utterance
 from tests.support.memory import LogTwin
+from tests.support.model_twin import ModelTwin
 from tests.support.virtual_time import in_virtual_time
 
 GAZETTEER = Gazetteer.build([Entry(name, EntityId(name)) for name in ("Eldrinax", "Ironhold", "Grimjaw")])
@@ -53,29 +54,21 @@ PUT_RIGHT = {
 Answer = dict[str, Any] | Exception
 
 
-@dataclass
-class Model:
-    """A language model that answers what a test wants, at once or when it is let."""
+class Model(ModelTwin):
+    """Answers at once, or after eight seconds."""
 
-    answers: list[Answer] = field(default_factory=lambda: [PUT_RIGHT])
-    is_slow: bool = False
-    asked: list[str] = field(default_factory=list)
-    dropped: int = 0
+    def __init__(self, answers: Sequence[Answer] = (PUT_RIGHT,), *, is_slow: bool = False) -> None:
+        super().__init__(*answers)
+        self.is_slow = is_slow
+        self.dropped = 0
 
-    async def complete(
-        self, system: str, user: str, schema: Any, *, temperature: float = 0.0, deadline_ms: int = 30_000
-    ) -> dict[str, Any]:
-        self.asked.append(user)
-        assert temperature == 0.1
+    async def complete(self, *asked: Any, **options: Any) -> dict[str, Any]:
+        answer = await super().complete(*asked, **options)
         try:
-            if self.is_slow:
-                await asyncio.sleep(8)
+            await asyncio.sleep(8 * self.is_slow)
         except asyncio.CancelledError:
             self.dropped += 1
             raise
-        answer = self.answers[min(len(self.asked), len(self.answers)) - 1]
-        if isinstance(answer, Exception):
-            raise answer
         return answer
 
 
@@ -182,7 +175,7 @@ async def test_doubtful_name_is_corrected_and_reported() -> None:
     assert revised == UtteranceRevised(
         replace(ELDER_NACKS, text=stored.text, corrections=stored.corrections), ELDER_NACKS
     )
-    assert "Tamsin: the storm is over" in desk.model.asked[0]
+    assert "Tamsin: the storm is over" in desk.model.asked[0] and desk.model.temperatures == [0.1]
 
 
 async def test_what_the_dm_strikes_or_corrects_is_shown_to_no_model_with_what_was_said_behind_it() -> None:
