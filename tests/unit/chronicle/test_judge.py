@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import fields, replace
 
@@ -28,7 +26,6 @@ from glyphoxa.domain.judgement import Judged, Mode, Risk, TurnJudgement
 from tests.support.builders import CAMPAIGN, an_utterance
 
 PROMISE = "I promise to bring you the silver ring and six crowns by Friday."
-TOPICS = ("spiders", "torture", "minors")
 LABELS = {"spiders": "line:spiders", "torture": "veil:torture", "minors": "legal_floor:minors"}
 
 
@@ -151,16 +148,3 @@ async def test_backstop_keeps_a_missed_line_and_no_line_that_may_not_be() -> Non
     assert [(each.said.ordinal, each.judged.by, each.judged.judgement.may_extract) for each in missed] == [
         (1, "backstop", True)
     ]
-
-
-def test_the_voice_path_imports_no_judge() -> None:
-    code = (
-        "import importlib, pkgutil, sys\n"
-        "import glyphoxa.npc, glyphoxa_processors\n"
-        "for package in (glyphoxa.npc, glyphoxa_processors):\n"
-        "    for each in pkgutil.walk_packages(package.__path__, package.__name__ + '.'):\n"
-        "        importlib.import_module(each.name)\n"
-        "print([name for name in sys.modules if name.endswith(('chronicle.judge', '.chronicler'))])\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == "[]"

@@ -35,6 +35,13 @@ def held_of(feed: WorldFeedTwin) -> WorldMemory:
     return WorldMemory(feed, TOWN, now_ms=lambda: 1_000)
 
 
+async def a_read_town() -> tuple[WorldFeedTwin, WorldMemory]:
+    feed = a_town()
+    held = held_of(feed)
+    await held.refresh()
+    return feed, held
+
+
 def named(held: WorldMemory, npc: NpcId = NPC, question: str = QUESTION) -> dict[str, int] | None:
     """Whom the question names, with how many facts are known of them."""
     world = held.world
@@ -53,9 +60,7 @@ async def test_nobody_is_named_before_the_world_was_read() -> None:
 
 
 async def test_what_is_new_is_taken_without_reading_all_again() -> None:
-    feed = a_town()
-    held = held_of(feed)
-    await held.refresh()
+    feed, held = await a_read_town()
     for event, expected in (
         (AliasAdded(MAREK, "the brewer"), {INN: 1, MAREK: 1}),
         (FactClosed(OWNS.fact_id), {INN: 0, MAREK: 0}),
@@ -95,9 +100,7 @@ async def test_what_is_taken_back_is_known_no_more(taking_back: Event) -> None:
 
 
 async def test_undone_fact_stays_undone_during_a_reload() -> None:
-    feed = a_town()
-    held = held_of(feed)
-    await held.refresh()
+    feed, held = await a_read_town()
     feed.happens(Undone(3))
     looked = feed.events
 
@@ -116,9 +119,7 @@ async def test_undone_fact_stays_undone_during_a_reload() -> None:
 
 
 async def test_while_the_database_is_away_what_was_read_is_known() -> None:
-    feed = a_town()
-    held = held_of(feed)
-    await held.refresh()
+    feed, held = await a_read_town()
     feed.weather.away = True
     feed.happens(FactClosed(OWNS.fact_id))
     with pytest.raises(Unavailable):
@@ -141,9 +142,7 @@ async def test_who_is_late_and_goes_leaves_the_reading_to_those_who_come_next() 
 
 
 async def test_deeply_hidden_fact_stays_hidden_during_a_reload() -> None:
-    feed = a_town()
-    held = held_of(feed)
-    await held.refresh()
+    feed, held = await a_read_town()
     feed.happens(*(FactStated(Claim.relation(MAREK, f"SAW_{n}", INN)) for n in range(300)))
     feed.happens(EntityScoped(MAREK, secret_of([OTHER])))
     feed.was_read.clear()
@@ -164,9 +163,7 @@ async def test_deeply_hidden_fact_stays_hidden_during_a_reload() -> None:
 
 
 async def test_log_restored_from_an_earlier_day_is_reloaded() -> None:
-    feed = a_town()
-    held = held_of(feed)
-    await held.refresh()
+    feed, held = await a_read_town()
     feed.log.pop()
     await held.refresh()
     assert named(held) == {INN: 0, MAREK: 0}
@@ -176,9 +173,7 @@ async def test_log_restored_from_an_earlier_day_is_reloaded() -> None:
 
 
 async def test_unreadable_event_reloads_the_world(monkeypatch: pytest.MonkeyPatch) -> None:
-    feed = a_town()
-    held = held_of(feed)
-    await held.refresh()
+    feed, held = await a_read_town()
     world = held.world
     assert world is not None
 
@@ -204,9 +199,7 @@ async def test_a_campaign_without_a_world_has_nobody_and_is_looked_for_again() -
 async def test_watched_world_is_not_read_while_the_database_is_known_to_be_away() -> None:
     async def nothing() -> None: ...
 
-    feed = a_town()
-    held = held_of(feed)
-    await held.refresh()
+    feed, held = await a_read_town()
     watch = held.reading.watch = MemoryWatch(ping=nothing, make_good=nothing, changed=lambda: None, now_ms=lambda: 0)
     watch.is_away = True
     n_looks = feed.n_looks
