@@ -19,6 +19,8 @@ from glyphoxa.domain.ids import (
     UtteranceId,
 )
 from glyphoxa.domain.turn import Outcome, TurnRecord
+from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId, SessionId, SpeakerId, UtteranceId
+from glyphoxa.domain.knowledge import PUBLIC, Claim, Fact, Visibility
 from glyphoxa.names.gazetteer import Entry, Gazetteer
 
 SMITH, INNKEEPER = NpcId("grimjaw"), NpcId("mirelle")
@@ -76,8 +78,10 @@ def a_partial(player: PlayerId, text: str, at_ms: int = 1) -> PartialHeard:
     return PartialHeard(player, Heard(text, text, (), at_ms, at_ms), at_ms)
 
 
-def an_utterance(text: str, *, id: str = "u1", speaker: str = "Tamsin", npc: NpcId | None = None) -> Utterance:
-    return Utterance(
+def an_utterance(
+    text: str, *, id: str = "u1", speaker: str = "Tamsin", npc: NpcId | None = None, **changes: Any
+) -> Utterance:
+    said = Utterance(
         id=UtteranceId(id),
         campaign_id=CAMPAIGN,
         session_id=SESSION,
@@ -89,6 +93,12 @@ def an_utterance(text: str, *, id: str = "u1", speaker: str = "Tamsin", npc: Npc
         npc_id=npc,
         witnesses=frozenset({SMITH}),
     )
+    return replace(said, **changes)
+
+
+def known(claim: Claim, visibility: Visibility = PUBLIC, **more: Any) -> Fact:
+    """The accepted fact of a claim."""
+    return Fact(claim.fact_id, claim, visibility=visibility, **{"seq": 9, **more})
 
 
 def changed_names(names: Gazetteer, *, put: Entry | None = None, remove: EntityId | None = None) -> Gazetteer:

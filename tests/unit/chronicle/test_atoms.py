@@ -9,9 +9,10 @@ import pytest
 from glyphoxa.chronicle.atoms import AtomEdge, EarlierAtom, Grafter, StateAtom, edge_of, place_of
 from glyphoxa.chronicle.effects import effects_of
 from glyphoxa.chronicle.rules_extractor import RulesExtractor
-from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance, SceneTalk
+from glyphoxa.chronicle.talk import KnownEntity
 from glyphoxa.domain.ids import EntityId
-from tests.support.builders import CAMPAIGN, INNKEEPER, SESSION, SMITH, a_campaign, an_utterance
+from tests.support.builders import INNKEEPER, SMITH, a_campaign
+from tests.support.talk import a_stretch
 
 TOWN = a_campaign()
 KNOWN = [KnownEntity(each.id, each.type, each.name, each.aliases) for each in TOWN.entities]
@@ -19,11 +20,10 @@ NPCS = {npc.id: npc.entity_id for npc in TOWN.npcs}
 
 
 def grafted(*lines: str, language: str = "en") -> tuple[StateAtom, ...]:
-    said = tuple(NumberedUtterance(an_utterance(line, id=f"u{n}"), n) for n, line in enumerate(lines, start=1))
-    talk = SceneTalk(CAMPAIGN, SESSION, language, said)
+    talk = a_stretch(*lines, language=language)
     extraction = RulesExtractor(language).find(talk, KNOWN)
     ids = effects_of(extraction, talk, KNOWN).ids
-    kept = {each.utterance.id for each in said}
+    kept = {each.utterance.id for each in talk.said}
     return Grafter(language, NPCS, TOWN.scenes).atoms_of(talk, extraction, ids, KNOWN, kept=kept)
 
 

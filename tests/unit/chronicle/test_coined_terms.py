@@ -14,13 +14,13 @@ from glyphoxa.chronicle.ports import Unread
 from glyphoxa.chronicle.talk import ExtractedFact, KnownEntity, NumberedUtterance
 from glyphoxa.domain.campaign import Player
 from glyphoxa.domain.errors import Unavailable
-from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SessionId
 from glyphoxa.domain.knowledge import AUTO_ACCEPT
 from glyphoxa.world.entity_events import EntityAdded
 from glyphoxa.world.fact_events import FactStated
-from tests.support.builders import INNKEEPER, SMITH, a_campaign, an_utterance
+from tests.support.builders import INNKEEPER, SMITH, a_campaign
 from tests.support.model_twin import ModelTwin
+from tests.support.talk import numbered
 
 EVENING = SessionId("evening")
 DM_PLAYER = Player(PlayerId("dm"), "Ansel", dm=True)
@@ -46,8 +46,7 @@ class Transcript:
     def _said(self, line: str | tuple[str, str, set[NpcId]], n: int) -> NumberedUtterance:
         speaker, text, heard = ("Tamsin", line, {SMITH}) if isinstance(line, str) else line
         npc = SMITH if speaker == "Grimjaw" else None
-        said: Utterance = an_utterance(text, id=f"u{n}", speaker=speaker, npc=npc)
-        return NumberedUtterance(replace(said, witnesses=frozenset(heard)), n)
+        return numbered(n, (text, heard), speaker=speaker, npc=npc)
 
 
 async def proposed(transcript: Any, asking: ModelAsker | None = None) -> dict[str, str]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,9 +18,9 @@ from glyphoxa.chronicle.consent import (
 )
 from glyphoxa.chronicle.talk import NumberedUtterance
 from glyphoxa.domain.heard import Utterance
-from glyphoxa.domain.ids import NpcId, UtteranceId
+from glyphoxa.domain.ids import UtteranceId
 from glyphoxa.domain.judgement import ConsentChange
-from tests.support.builders import an_utterance
+from tests.support.talk import numbered
 
 PHRASES = tomllib.loads((Path(__file__).parents[2] / "data" / "consent" / "phrases.toml").read_text("utf-8"))
 WANTED = {
@@ -30,12 +30,8 @@ WANTED = {
 }
 
 
-def line(
-    n: int, text: str, *, speaker: str = "Tamsin", npc: str | None = None, at_ms: int | None = None
-) -> NumberedUtterance:
-    said = an_utterance(text, id=f"u{n}", speaker=speaker)
-    at_ms = 1_000 * n if at_ms is None else at_ms
-    return NumberedUtterance(replace(said, at_ms=at_ms, npc_id=None if npc is None else NpcId(npc)), n)
+def line(n: int, text: str, **said: Any) -> NumberedUtterance:
+    return numbered(n, text, **{"at_ms": 1_000 * n, **said})
 
 
 def change_of(*lines: NumberedUtterance) -> ConsentChange | None:

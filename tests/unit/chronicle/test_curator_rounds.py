@@ -24,11 +24,12 @@ from glyphoxa.language.text import Text
 from glyphoxa.world.fact_events import FactStated
 from tests.support.builders import INNKEEPER, SMITH
 from tests.support.model_twin import ModelTwin
-from tests.unit.chronicle.test_llm_extraction import ODO, TAMSIN, a_talk, fact, relation
+from tests.support.talk import a_stretch
+from tests.unit.chronicle.test_llm_extraction import ODO, TAMSIN, fact, relation
 
 COUNTESS = KnownEntity(EntityId("countess"), "npc", "Countess Vexley", ("Marrin",))
 KNOWN = [ODO, COUNTESS, TAMSIN]
-TALK = a_talk("Odo used to tend the lighthouse.", "Countess Vexley sat with Odo at the old mill.")
+TALK = a_stretch("Odo used to tend the lighthouse.", "Countess Vexley sat with Odo at the old mill.")
 PAST = fact("Odo", "tend the lighthouse", 1, about="past")
 FACTS, ENTITIES = "memory_search_facts", "memory_query_entities"
 TOOLS = {FACTS: "Find facts.", ENTITIES: "Look up somebody."}
@@ -74,7 +75,7 @@ async def test_curator_looks_up_then_adds_what_the_rules_missed() -> None:
 
 
 async def test_tools_show_only_what_all_listeners_know() -> None:
-    both = a_talk(("Odo used to tend the lighthouse.", {SMITH, INNKEEPER}))
+    both = a_stretch(("Odo used to tend the lighthouse.", {SMITH, INNKEEPER}))
     shared = {"fact": "Odo Fennimore brews ale."}
     memory = Memory(
         {
@@ -131,7 +132,7 @@ async def test_rounds_of_a_session_are_limited() -> None:
 
 @pytest.mark.parametrize("error", [Unavailable("the model is away"), Unparseable("the model's answer is not JSON")])
 async def test_failing_model_leaves_the_other_findings(error: Exception) -> None:
-    talk = a_talk("I promise to bring you six crowns.")
+    talk = a_stretch("I promise to bring you six crowns.")
     got, _ = await curated(error, talk=talk)
     rules = await RulesExtractor("en").extract(talk, KNOWN)
     assert rules.facts and got.facts == rules.facts and got.refused == (f"curator: {error}",)
@@ -160,7 +161,7 @@ async def test_slow_model_ends_at_the_deadline() -> None:
 
 
 async def test_talk_without_an_npc_is_read_without_tools_answers() -> None:
-    alone = a_talk(("Odo used to tend the lighthouse.", set()))
+    alone = a_stretch(("Odo used to tend the lighthouse.", set()))
     got, llm = await curated(
         step(FACTS, "Odo"), step(facts=[PAST]), talk=alone, memory=Memory({SMITH: [{"fact": "x"}]})
     )
@@ -191,7 +192,9 @@ relations = st.builds(
 def test_nothing_that_a_tool_showed_reaches_a_claim(
     facts: list[dict[str, Any]], related: list[dict[str, Any]], heard: list[bool]
 ) -> None:
-    talk = a_talk(*((line, {SMITH, INNKEEPER} if both else {SMITH}) for line, both in zip(LINES, heard, strict=True)))
+    talk = a_stretch(
+        *((line, {SMITH, INNKEEPER} if both else {SMITH}) for line, both in zip(LINES, heard, strict=True))
+    )
     secret: dict[str, object] = {"keep secret": f"Odo Fennimore and Countess Vexley {' '.join(SECRET)} SERVES LOVES"}
     memory = Memory({SMITH: [secret], INNKEEPER: [secret] if not any(heard) else []})
     found = step("done", entities=[{"name": "Nightingale", "type": "npc"}], facts=facts, relationships=related)

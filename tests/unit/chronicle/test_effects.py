@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
@@ -26,7 +27,8 @@ from glyphoxa.domain.knowledge import HIDDEN, witnessed_by
 from glyphoxa.world.entity_events import EntityAdded, EntityScoped
 from glyphoxa.world.events import Event
 from glyphoxa.world.fact_events import FactStated
-from tests.support.builders import INNKEEPER, SMITH, an_utterance
+from tests.support.builders import INNKEEPER, SMITH
+from tests.support.talk import a_stretch, numbered
 
 ODO_FOUND = ExtractedEntity("w", "Odo", "npc", (UtteranceId("u1"), UtteranceId("u2")), 0.9)
 U1, U2 = UtteranceId("u1"), UtteranceId("u2")
@@ -38,11 +40,7 @@ TEXT = " ".join(("Wenna is here.", *(f"Name{n} is here." for n in range(MAX_ENTI
 
 
 def a_talk(*heard: set[NpcId], npc: NpcId | None = None, text: str = TEXT) -> SceneTalk:
-    said = tuple(
-        NumberedUtterance(replace(an_utterance(text, id=f"u{n}", npc=npc), witnesses=frozenset(by)), n)
-        for n, by in enumerate(heard or ({SMITH}, {SMITH}), start=1)
-    )
-    return SceneTalk(CampaignId("town"), SessionId("s"), "en", said)
+    return a_stretch(*((text, by) for by in heard or ({SMITH}, {SMITH})), npc=npc)
 
 
 def events(effects: Effects) -> list[Event]:
@@ -189,10 +187,8 @@ def replace_evidence(entity: ExtractedEntity, *evidence: UtteranceId) -> Extract
     return replace(entity, evidence=evidence)
 
 
-def line(n: int, *, at_ms: int | None = None, heard: frozenset[NpcId] = frozenset({SMITH})) -> NumberedUtterance:
-    return NumberedUtterance(
-        replace(an_utterance("...", id=f"u{n}"), at_ms=n * 1_000 if at_ms is None else at_ms, witnesses=heard), n
-    )
+def line(n: int, *, at_ms: int | None = None, heard: Iterable[NpcId] = (SMITH,)) -> NumberedUtterance:
+    return numbered(n, ("...", heard), at_ms=n * 1_000 if at_ms is None else at_ms)
 
 
 def cut(*said: NumberedUtterance, before: tuple[NumberedUtterance, ...] = ()) -> list[tuple[list[int], list[int]]]:

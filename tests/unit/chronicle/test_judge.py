@@ -18,12 +18,11 @@ from glyphoxa.chronicle.talk import (
     ExtractedFact,
     ExtractedRelation,
     Extraction,
-    NumberedUtterance,
     SceneTalk,
 )
-from glyphoxa.domain.ids import SessionId, UtteranceId
+from glyphoxa.domain.ids import UtteranceId
 from glyphoxa.domain.judgement import Judged, Mode, Risk, TurnJudgement
-from tests.support.builders import CAMPAIGN, an_utterance
+from tests.support.talk import a_stretch
 
 PROMISE = "I promise to bring you the silver ring and six crowns by Friday."
 LABELS = {"spiders": "line:spiders", "torture": "veil:torture", "minors": "legal_floor:minors"}
@@ -36,13 +35,8 @@ def flags(text: str) -> tuple[str, ...]:
 RULES = RulesJudge("en", RulesExtractor("en").index, flags=flags)
 
 
-def a_talk(*texts: str, first: int = 1) -> SceneTalk:
-    said = [NumberedUtterance(an_utterance(text, id=f"u{n}"), n) for n, text in enumerate(texts, start=first)]
-    return SceneTalk(CAMPAIGN, SessionId("s"), "en", tuple(said))
-
-
 def judged(text: str) -> TurnJudgement:
-    [one] = asyncio.run(RULES.judge(a_talk(text), ()))
+    [one] = asyncio.run(RULES.judge(a_stretch(text), ()))
     return one.judged.judgement
 
 
@@ -122,7 +116,7 @@ keys = st.sampled_from(["a", "b", "c"])
     st.frozensets(st.sampled_from([UtteranceId(f"u{n}") for n in range(1, 5)])),
 )
 def test_no_finding_rests_only_on_context(found: Extraction, context: frozenset[UtteranceId]) -> None:
-    kept = found.learned_from(replace(a_talk(*"abcde"), context=context))
+    kept = found.learned_from(replace(a_stretch(*"abcde"), context=context))
     for claim in (*kept.relations, *kept.facts):
         assert not context.issuperset(claim.evidence)
     named = {each.subject for each in kept.facts} | {key for r in kept.relations for key in (r.source, r.target)}
@@ -130,9 +124,9 @@ def test_no_finding_rests_only_on_context(found: Extraction, context: frozenset[
 
 
 def checked(*said: tuple[str, TurnJudgement]) -> tuple[Checked, SceneTalk]:
-    talk = a_talk(*(text for text, _ in said))
+    talk = a_stretch(*(text for text, _ in said))
     first = [JudgedUtterance(each, Judged(one)) for each, (_, one) in zip(talk.said, said, strict=True)]
-    return Checked(tuple(first), (), a_talk("Yes.", first=len(said) + 1).said, len(said)), talk
+    return Checked(tuple(first), (), a_stretch("Yes.", first=len(said) + 1).said, len(said)), talk
 
 
 async def test_backstop_keeps_a_missed_line_and_no_line_that_may_not_be() -> None:

@@ -16,33 +16,20 @@ from glyphoxa.chat.questions import Unparseable, parsed
 from glyphoxa.chronicle.effects import effects_of
 from glyphoxa.chronicle.llm_extractor import LlmExtractor, question_about
 from glyphoxa.chronicle.rules_extractor import RulesExtractor
-from glyphoxa.chronicle.talk import Extraction, KnownEntity, NumberedUtterance, SceneTalk
+from glyphoxa.chronicle.talk import Extraction, KnownEntity, SceneTalk
 from glyphoxa.domain.errors import Unavailable
-from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId
+from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.knowledge import AUTO_ACCEPT
 from glyphoxa.domain.node_types import DEFAULT_SCHEMA, NodeType, Schema
 from glyphoxa.world.entity_events import EntityAdded
 from glyphoxa.world.fact_events import FactStated
-from tests.support.builders import INNKEEPER, SMITH, an_utterance
+from tests.support.builders import INNKEEPER, SMITH
 from tests.support.model_twin import ModelTwin
+from tests.support.talk import a_stretch
 from tests.support.virtual_time import run_in_virtual_time
 
 ODO = KnownEntity(EntityId("odo"), "npc", "Odo Fennimore", ("Odo", "Wexmere"))
 TAMSIN = KnownEntity(EntityId("tamsin"), "player", "Tamsin")
-
-Line = tuple[str, set[NpcId]]
-
-
-def a_talk(*lines: str | Line, before: Sequence[str] = (), language: str = "en") -> SceneTalk:
-    def numbered(line: str | Line, n: int) -> NumberedUtterance:
-        text, heard = (line, {SMITH}) if isinstance(line, str) else line
-        return NumberedUtterance(
-            replace(an_utterance(text, id=f"u{n}", speaker="Tamsin"), witnesses=frozenset(heard)), n
-        )
-
-    earlier = tuple(numbered(line, n) for n, line in enumerate(before, start=1))
-    said = tuple(numbered(line, n) for n, line in enumerate(lines, start=1 + len(before)))
-    return SceneTalk(CampaignId("town"), SessionId("s"), language, said, earlier)
 
 
 def an_extractor(
@@ -76,7 +63,7 @@ def relation(source: str, target: str, *lines: int, type_: str = "SERVES") -> di
     return {"source": source, "type": type_, "target": target, "lines": list(lines), "confidence": "likely"}
 
 
-PRONOUN = a_talk("Who knows Odo around here?", "He used to tend the lighthouse, before the flood.")
+PRONOUN = a_stretch("Who knows Odo around here?", "He used to tend the lighthouse, before the flood.")
 
 
 async def test_what_the_rules_miss_is_added_with_the_line_that_says_who_is_meant() -> None:
@@ -89,7 +76,7 @@ async def test_what_the_rules_miss_is_added_with_the_line_that_says_who_is_meant
 
 
 async def test_model_claim_about_then_is_stored_as_past_with_its_sentence() -> None:
-    talk = a_talk("Years ago Wenna worked for Odo.", "In my dream Odo lives in Dunharrow.", "Wenna is Odo's sister.")
+    talk = a_stretch("Years ago Wenna worked for Odo.", "In my dream Odo lives in Dunharrow.", "Wenna is Odo's sister.")
     known = [
         ODO,
         TAMSIN,
@@ -112,7 +99,7 @@ async def test_model_claim_about_then_is_stored_as_past_with_its_sentence() -> N
 
 
 async def test_what_the_rules_find_is_kept_and_said_once() -> None:
-    talk = a_talk("My sister Wenna Thistlebrook lives in Dunharrow.", "I promise to bring you six crowns by Friday.")
+    talk = a_stretch("My sister Wenna Thistlebrook lives in Dunharrow.", "I promise to bring you six crowns by Friday.")
     rules = await RulesExtractor("en").extract(talk, [TAMSIN])
     got = await found(
         talk,
@@ -129,7 +116,7 @@ async def test_what_the_rules_find_is_kept_and_said_once() -> None:
 
 
 async def test_a_promise_is_of_whoever_makes_it_and_of_nobody_else() -> None:
-    talk = a_talk("Odo, I promise to bring you six crowns by Friday.")
+    talk = a_stretch("Odo, I promise to bring you six crowns by Friday.")
     got = await found(talk, known=[ODO, TAMSIN], facts=[fact("Odo", "bring you six crowns", 1, about="promise")])
     assert [each.about for each in got.facts] == ["promise"]
     assert got.facts[0].subject != "odo"
@@ -138,7 +125,7 @@ async def test_a_promise_is_of_whoever_makes_it_and_of_nobody_else() -> None:
 
 @pytest.mark.parametrize("name", ["Odo", "odo fennimore", "weksmere"])
 async def test_a_name_is_looked_up_by_its_spellings_and_its_sound_before_one_is_new(name: str) -> None:
-    talk = a_talk(f"So {name} had a wooden leg.")
+    talk = a_stretch(f"So {name} had a wooden leg.")
     got = await found(talk, known=[ODO], entities=[entity(name)], facts=[fact(name, "wooden leg", 1, about="past")])
     assert [each.known for each in got.entities] == ["odo"]
     effects = effects_of(got, talk, [ODO])
@@ -148,7 +135,7 @@ async def test_a_name_is_looked_up_by_its_spellings_and_its_sound_before_one_is_
 
 
 async def test_a_new_name_is_one_that_was_said_and_written_as_a_name() -> None:
-    talk = a_talk("We asked for Brynhild Askew at the old mill.", "Maybe the miller knows.")
+    talk = a_stretch("We asked for Brynhild Askew at the old mill.", "Maybe the miller knows.")
     got = await found(talk, entities=[entity(name) for name in ("Brynhild Askew", "miller", "Gandalf")])
     assert [each.name for each in got.entities] == ["Brynhild Askew"]
     assert [why.rpartition(": ")[2] for why in got.refused] == [
@@ -214,7 +201,7 @@ async def test_of_an_answer_without_end_no_more_is_looked_at_than_was_asked_for(
 
 
 async def test_what_fewer_heard_does_not_reach_others_in_the_words_of_a_line_they_heard() -> None:
-    talk = a_talk(
+    talk = a_stretch(
         ("Odo is hiding the silver crown.", {SMITH}),
         ("Odo came by with bread.", {SMITH, INNKEEPER}),
     )
@@ -229,7 +216,7 @@ async def test_what_fewer_heard_does_not_reach_others_in_the_words_of_a_line_the
 
 
 def test_a_model_is_shown_what_was_said_and_no_name_that_was_not() -> None:
-    talk = a_talk(
+    talk = a_stretch(
         "Marrin sold us a map.",
         "Don't write that down: the map is forged.",
         "((OOC: pizza is here))",
@@ -240,12 +227,12 @@ def test_a_model_is_shown_what_was_said_and_no_name_that_was_not() -> None:
     assert question is not None
     assert question.prompt.user.splitlines()[1:] == ["1 Tamsin: We met at the mill.", "2 Tamsin: Marrin sold us a map."]
     assert [line.utterance.id for line in question.lines] == ["u1", "u2"]
-    assert question_about(a_talk("Don't write that down."), QuestionLimits(10_000)) is None
+    assert question_about(a_stretch("Don't write that down."), QuestionLimits(10_000)) is None
 
 
 def test_model_is_asked_in_the_language_of_the_campaign() -> None:
     question = question_about(
-        a_talk("Odo schuldet mir sechs Kronen.", before=["Hm."], language="de"), QuestionLimits(10_000)
+        a_stretch("Odo schuldet mir sechs Kronen.", before=["Hm."], language="de"), QuestionLimits(10_000)
     )
     assert question is not None
     assert question.prompt.system.startswith("Du liest das Gespräch")
@@ -263,7 +250,7 @@ ARCANE = Schema(
 
 def test_a_model_is_asked_for_the_fields_of_the_types_that_take_part() -> None:
     """The stretch has the numbers 1 and 2: no multiple of 4."""
-    asked = question_about(a_talk("Emberlore costs blood.", "Odo knows Emberlore."), QuestionLimits(10_000), ARCANE)
+    asked = question_about(a_stretch("Emberlore costs blood.", "Odo knows Emberlore."), QuestionLimits(10_000), ARCANE)
     assert asked is not None
     assert asked.prompt.user.splitlines()[-1] == (
         'A type of entity is "magic_system"; facts about one: source, cost. One for each school.'
@@ -276,7 +263,7 @@ def test_a_model_is_asked_for_the_fields_of_the_types_that_take_part() -> None:
 
 
 def test_a_type_takes_part_in_the_stretch_that_reaches_its_number() -> None:
-    talk = a_talk("Odo knows Emberlore.", before=["Hm.", "Well.", "So."])
+    talk = a_stretch("Odo knows Emberlore.", before=["Hm.", "Well.", "So."])
     asked = question_about(talk, QuestionLimits(10_000), ARCANE)
     assert asked is not None and "faction" in asked.types
 
@@ -284,7 +271,7 @@ def test_a_type_takes_part_in_the_stretch_that_reaches_its_number() -> None:
 async def test_what_a_model_finds_of_a_type_that_was_not_requested_is_refused() -> None:
     told = {"entities": [entity("Emberlore", "spell")], "facts": [fact("Odo", "blood", 1, about="school")]}
     extractor = an_extractor(ModelTwin({"relationships": [], **told}), schema=ARCANE)
-    got = await extractor.extract(a_talk("Odo paid for Emberlore with blood."), [ODO])
+    got = await extractor.extract(a_stretch("Odo paid for Emberlore with blood."), [ODO])
     assert "the model's entities, number 1: its type is not requested" in got.refused
     assert "the model's facts, number 1: what it is about is not requested" in got.refused
 
@@ -295,14 +282,14 @@ async def test_a_field_of_an_own_type_is_filled() -> None:
         "facts": [fact("Emberlore", "blood", 1, about="cost")],
     }
     extractor = an_extractor(ModelTwin({"relationships": [], **told}), schema=ARCANE)
-    got = await extractor.extract(a_talk("The magic of Emberlore costs blood."), [ODO])
+    got = await extractor.extract(a_stretch("The magic of Emberlore costs blood."), [ODO])
     assert [(each.name, each.type) for each in got.entities] == [("Emberlore", "magic_system")]
     assert [(each.about, each.value) for each in got.facts] == [("cost", "blood")]
 
 
 async def test_lines_without_end_are_cut_and_left_to_the_rules() -> None:
     llm = ModelTwin({"entities": [], "relationships": [], "facts": []})
-    talk = a_talk("I promise to bring you six crowns by Friday.", "bla " * 10_000, "bla " * 1_000)
+    talk = a_stretch("I promise to bring you six crowns by Friday.", "bla " * 10_000, "bla " * 1_000)
     got = await an_extractor(llm, max_chars=1_000).extract(talk, [TAMSIN])
     assert len(llm.asked[0]) < 1_000
     assert [each.about for each in got.facts] == ["promise"]
@@ -314,7 +301,7 @@ async def test_an_answer_of_another_form_is_asked_for_again(n_bad: int, n_asked:
     told = {"entities": [], "relationships": [], "facts": []}
     llm, extractor = ModelTwin(*[Unparseable("cut off")] * n_bad, told), an_extractor(ModelTwin({}))
     extractor = replace(extractor, asking=replace(extractor.asking, llm=llm, retries=2))
-    got = await extractor.extract(a_talk("Odo knows the way."), [ODO])
+    got = await extractor.extract(a_stretch("Odo knows the way."), [ODO])
     assert len(llm.asked) == n_asked
     assert all(llm.temperatures[1:]), "the same question at 0 gets the same answer"
     assert got.refused == tuple(f"read by rules only: {why}" for why in refused)
@@ -322,7 +309,7 @@ async def test_an_answer_of_another_form_is_asked_for_again(n_bad: int, n_asked:
 
 @pytest.mark.parametrize("failure", [Unavailable("no model answers at port 9"), Unparseable("cut off")])
 async def test_a_model_that_fails_costs_what_it_would_have_found_and_nothing_else(failure: Exception) -> None:
-    talk = a_talk("I promise to bring you six crowns by Friday.")
+    talk = a_stretch("I promise to bring you six crowns by Friday.")
     got = await an_extractor(ModelTwin(failure)).extract(talk, [TAMSIN])
     rules = await RulesExtractor("en").extract(talk, [TAMSIN])
     assert (got.entities, got.facts) == (rules.entities, rules.facts)
@@ -331,7 +318,7 @@ async def test_a_model_that_fails_costs_what_it_would_have_found_and_nothing_els
 
 def test_a_model_is_asked_no_more_often_than_is_set() -> None:
     async def times() -> list[float]:
-        talk, extractor = a_talk("Odo brews ale."), an_extractor(ModelTwin(Unparseable("cut off")), per_minute=20)
+        talk, extractor = a_stretch("Odo brews ale."), an_extractor(ModelTwin(Unparseable("cut off")), per_minute=20)
         loop, at = asyncio.get_running_loop(), list[float]()
 
         async def ask() -> None:
@@ -355,9 +342,9 @@ def test_what_no_json_can_be_read_from_is_unparseable(text: str) -> None:
 
 async def test_claim_about_somebody_else_of_a_known_name_is_refused() -> None:
     piers = KnownEntity(EntityId("piers"), "npc", "Piers", occupations=("miller",))
-    talk = a_talk("Piers was here.", "Guard Piers has taken the bribe.")
+    talk = a_stretch("Piers was here.", "Guard Piers has taken the bribe.")
     claim = fact("Piers", "has taken the bribe", 2, about="status")
-    got = await found(a_talk("Guard Piers has taken the bribe."), known=[piers], facts=[{**claim, "lines": [1]}])
+    got = await found(a_stretch("Guard Piers has taken the bribe."), known=[piers], facts=[{**claim, "lines": [1]}])
     assert (got.facts, "somebody else of this name" in got.refused[-1]) == ((), True)
     got = await found(talk, known=[piers], facts=[claim])
     assert all("u2" not in one.evidence or one.subject != "piers" for one in got.facts)

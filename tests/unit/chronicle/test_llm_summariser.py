@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, Final
 
 import pytest
@@ -94,7 +93,7 @@ async def test_answer_without_a_supported_sentence_is_unparseable() -> None:
 
 async def test_model_sees_no_aside_no_npc_and_nothing_off_the_record() -> None:
     hidden = [
-        replace(an_utterance("I whisper the password.", id="a"), aside=Unaddressed.WHISPER),
+        an_utterance("I whisper the password.", id="a", aside=Unaddressed.WHISPER),
         an_utterance("I invent a password.", id="b", npc=SMITH),
         an_utterance("I stole the password. Don't write that down.", id="c"),
         an_utterance("ooc: my password for the pizza site", id="d"),
@@ -146,7 +145,7 @@ async def test_question_that_its_caller_cancels_is_no_failure_of_the_model() -> 
 
 
 def rejection(text: str, *lines: tuple[str, set[Any]], numbers: Sequence[int] = (1,), language: str = "en") -> str:
-    heard = [replace(an_utterance(line, id=f"u{n}"), witnesses=frozenset(by)) for n, (line, by) in enumerate(lines)]
+    heard = [an_utterance(line, id=f"u{n}", witnesses=frozenset(by)) for n, (line, by) in enumerate(lines)]
     shown = VisibleLines([NumberedUtterance(each, n) for n, each in enumerate(heard, start=1)], language)
     try:
         shown.check(text, shown.cited(numbers))

@@ -27,7 +27,7 @@ def names(language: str) -> Gazetteer:
 
 
 def own_words(text: str, language: str = "en") -> str:
-    said = [replace(an_utterance(text, npc=SMITH), witnesses=frozenset({SMITH}))]
+    said = [an_utterance(text, npc=SMITH, witnesses=frozenset({SMITH}))]
     return " ".join(one.text for one in LineSelection(language, lambda: names(language)).own_words(said, SMITH))
 
 

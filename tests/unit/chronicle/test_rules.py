@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +13,11 @@ from glyphoxa.chronicle import rules_extractor
 from glyphoxa.chronicle.rules_extractor import MOST_CHARS, RulesExtractor
 from glyphoxa.chronicle.salience import Salience, SalienceJudge
 from glyphoxa.chronicle.statements import MarkedSentence, sentences_of
-from glyphoxa.chronicle.talk import Extraction, KnownEntity, NumberedUtterance, SceneTalk
-from glyphoxa.domain.ids import CampaignId, EntityId, SessionId
+from glyphoxa.chronicle.talk import Extraction, KnownEntity
+from glyphoxa.domain.ids import EntityId
 from glyphoxa.language.calls import NamedPlace
 from glyphoxa.language.sentences import MOST_READ
-from tests.support.builders import an_utterance
+from tests.support.talk import a_stretch
 
 TALK: dict[str, list[Any]] = tomllib.loads(Path(__file__).with_name("talk.toml").read_text("utf-8"))
 KNOWN = (
@@ -32,11 +31,7 @@ KNOWN = (
 
 
 def found(*lines: str, language: str = "en", speaker: str = "Tamsin") -> Extraction:
-    said = tuple(
-        NumberedUtterance(replace(an_utterance(line, id=f"u{n}", speaker=speaker)), n)
-        for n, line in enumerate(lines, start=1)
-    )
-    talk = SceneTalk(CampaignId("town"), SessionId("s"), language, said)
+    talk = a_stretch(*lines, language=language, speaker=speaker)
     return RulesExtractor(language, nobody=["The DM"]).find(talk, KNOWN)
 
 
@@ -146,8 +141,7 @@ def test_whoever_is_spoken_to_takes_no_part_in_the_sentence() -> None:
 
 
 def test_the_campaign_and_its_words_are_nobody() -> None:
-    said = NumberedUtterance(an_utterance("We sailed with Corva Vell, and Skyrill fell."), 1)
-    talk = SceneTalk(CampaignId("town"), SessionId("s"), "en", (said,))
+    talk = a_stretch("We sailed with Corva Vell, and Skyrill fell.")
     assert [one.name for one in RulesExtractor("en").find(talk, ()).entities] == ["Corva Vell", "Skyrill"]
     assert RulesExtractor("en", nobody=["Corva Vell", "Skyrill"]).find(talk, ()) == Extraction()
 
@@ -180,9 +174,7 @@ MULLER = KnownEntity(EntityId("piers"), "npc", "Piers", occupations=("Müller",)
 
 
 def read(text: str, *known: KnownEntity, language: str = "en", speaker: str = "Tamsin") -> Extraction:
-    said = (NumberedUtterance(replace(an_utterance(text, id="u1", speaker=speaker)), 1),)
-    talk = SceneTalk(CampaignId("town"), SessionId("s"), language, said)
-    return RulesExtractor(language).find(talk, known)
+    return RulesExtractor(language).find(a_stretch(text, language=language, speaker=speaker), known)
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from numpy import float32
@@ -12,11 +10,11 @@ from numpy.typing import NDArray
 from glyphoxa.chronicle.judge import RulesJudge
 from glyphoxa.chronicle.rules_extractor import RulesExtractor, names_of
 from glyphoxa.chronicle.salience import CONTEXT, Line, Salience, SalienceJudge, names_in, shipped_models
-from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance, SceneTalk
+from glyphoxa.chronicle.talk import KnownEntity
 from glyphoxa.domain.errors import Unavailable
-from glyphoxa.domain.ids import CampaignId, EntityId, SessionId
+from glyphoxa.domain.ids import EntityId
 from glyphoxa.language.new_names import NameFinder
-from tests.support.builders import an_utterance
+from tests.support.talk import a_stretch
 
 EVENING = [
     Line(text)
@@ -127,15 +125,7 @@ def test_backstop_keeps_nothing_that_is_to_be_forgotten() -> None:
     assert 0 not in SalienceJudge("en", threshold=0.0).backstop([secret, *EVENING])
 
 
-TALK = SceneTalk(
-    CampaignId("town"),
-    SessionId("s"),
-    "en",
-    tuple(
-        NumberedUtterance(replace(an_utterance(each.text, id=f"u{n}"), npc_id=None), n)
-        for n, each in enumerate(EVENING, start=1)
-    ),
-)
+TALK = a_stretch(*(line.text for line in EVENING))
 
 
 async def test_judge_reads_vectors_and_does_without_a_model_that_is_away() -> None:

@@ -16,6 +16,7 @@ from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.domain.knowledge import HIDDEN, witnessed_by
 from glyphoxa.domain.turn import Unaddressed
 from tests.support.builders import INNKEEPER, SMITH, a_campaign, an_utterance
+from tests.support.talk import numbered
 
 NPCS = (SMITH, INNKEEPER)
 WORDS = (
@@ -28,12 +29,7 @@ LINES = st.lists(
 
 
 def talk(lines: list[tuple[list[str], set[NpcId]]]) -> list[NumberedUtterance]:
-    return [
-        NumberedUtterance(
-            replace(an_utterance(f"{' '.join(words)} mark{n}.", id=f"u{n}"), witnesses=frozenset(heard)), n
-        )
-        for n, (words, heard) in enumerate(lines, start=1)
-    ]
+    return [numbered(n, (f"{' '.join(words)} mark{n}.", heard)) for n, (words, heard) in enumerate(lines, start=1)]
 
 
 @given(LINES, st.integers(1, 120))
@@ -94,7 +90,7 @@ def test_german_lines_are_quoted_as_german_ones() -> None:
 
 def test_players_are_told_no_name_that_they_may_not_know() -> None:
     known = [KnownEntity(EntityId("v"), "npc", "Vorlath", visibility=HIDDEN)]
-    put_right = replace(an_utterance("Vorlath has the map."), raw_text="For laugh has the map.")
+    put_right = an_utterance("Vorlath has the map.", raw_text="For laugh has the map.")
     said_so = an_utterance("I know that Vorlath has the map.")
     shown = PlayersView(known, a_campaign()).shown([NumberedUtterance(put_right, 1), NumberedUtterance(said_so, 2)])
     assert [each.utterance.text for each in shown] == ["For laugh has the map."]
@@ -123,7 +119,7 @@ def test_players_are_read_no_line_that_touches_a_secret(text: str) -> None:
 @pytest.mark.parametrize(
     "left_out",
     [
-        replace(an_utterance("I promise you the map."), aside=Unaddressed.WHISPER),
+        an_utterance("I promise you the map.", aside=Unaddressed.WHISPER),
         an_utterance("I promise you the map.", npc=SMITH),
         an_utterance("Who has the map? Do you know him"),
         an_utterance("ooc: I take the map home."),

@@ -145,7 +145,7 @@ def test_note_of_an_entity_has_aliases_tag_relations_and_sessions() -> None:
 
 def test_note_of_a_session_has_times_recap_speakers_and_names() -> None:
     grimjaw = an_utterance("Good evening.", id="u2", speaker="Grimjaw", npc=SMITH)
-    whispered = replace(an_utterance("Let's rob him.", id="u3", speaker="Bran"), aside=Unaddressed.WHISPER)
+    whispered = an_utterance("Let's rob him.", id="u3", speaker="Bran", aside=Unaddressed.WHISPER)
     told = replace(
         a_session(an_utterance("Mirelle is here."), grimjaw, whispered),
         days="3 Hammer 1492",

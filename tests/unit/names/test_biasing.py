@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pytest
 from hypothesis import given
@@ -39,7 +39,7 @@ class Expectation:
         self.names_are = self._hints.names_are
 
     def said(self, entity: EntityId, at_ms: int) -> None:
-        self._hints.on(UtteranceKept(replace(an_utterance(entity), at_ms=at_ms)))
+        self._hints.on(UtteranceKept(an_utterance(entity, at_ms=at_ms)))
 
     def garbled(self, entity: EntityId, times: int = 1) -> None:
         self._hints.garbled_before([LearnedName("x", entity, None, PairStatus("active", times, ()))])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import EntityId, UtteranceId
 from glyphoxa.names.wrong_forms import FormHeard, TypedClaims, Witness, form_of
@@ -19,7 +17,7 @@ def a_proof(
 
 
 def typed(by: str) -> Utterance:
-    return replace(an_utterance("E-L-D-R-I-N-A-X", speaker=by), typed=True)
+    return an_utterance("E-L-D-R-I-N-A-X", speaker=by, typed=True)
 
 
 def spoken(by: str) -> Utterance:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from glyphoxa.chronicle.summaries import LineSelection
 from glyphoxa.domain.events import UtteranceKept
@@ -38,7 +37,7 @@ async def summarised(
         views, LineSelection("en"), tell=lambda *_: None, summarisers=dict.fromkeys(asking, model)
     )
     for n, (text, heard_by) in enumerate(lines):
-        said = replace(an_utterance(text, id=f"u{n}"), witnesses=frozenset(heard_by))
+        said = an_utterance(text, id=f"u{n}", witnesses=frozenset(heard_by))
         keeper.on(UtteranceKept(said))
     await keeper.finish()
     return model, views

@@ -9,11 +9,11 @@ import pytest
 
 from glyphoxa.domain.campaign import Campaign, Entity
 from glyphoxa.domain.ids import EntityId, SessionId
-from glyphoxa.domain.knowledge import PUBLIC, Claim, Fact, Provenance
+from glyphoxa.domain.knowledge import Claim, Provenance
 from glyphoxa.domain.node_types import TEMPLATES, NodeType
 from glyphoxa.language.sentences import characters_in
 from glyphoxa.prompt.select import IN_EVERY_PROMPT
-from tests.support.builders import FORGE, INNKEEPER, SMITH, a_campaign
+from tests.support.builders import FORGE, INNKEEPER, SMITH, a_campaign, known
 from tests.support.minds import PATIENT, Mind
 
 TIDES = Entity(EntityId("tides"), "world_law", "Law of Tides", (), {"law": "No spell outlives the ebb."})
@@ -67,7 +67,7 @@ async def test_law_that_few_know_reaches_only_their_prompts() -> None:
 async def test_accepted_law_of_the_talk_enters_each_prompt(mind: Mind) -> None:
     claim = Claim.attribute(NAMES.id, "exceptions", "The river has no name.")
     heard = Provenance(0.9, origin="talk", session_id=SessionId("s1"))
-    mind.graph.of_world.append(Fact(claim.fact_id, claim, seq=9, visibility=PUBLIC, provenance=heard))
+    mind.graph.of_world.append(known(claim, provenance=heard))
     assert "The river has no name." in " ".join((await mind.assembly.gather(SMITH, "Hello.")).identity)
 
 

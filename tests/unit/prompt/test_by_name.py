@@ -6,18 +6,14 @@ from dataclasses import replace
 
 from glyphoxa.domain.campaign import Entity, Relationship
 from glyphoxa.domain.ids import EntityId, NpcId
-from glyphoxa.domain.knowledge import PUBLIC, Claim, Fact, Visibility
+from glyphoxa.domain.knowledge import PUBLIC, Claim
 from glyphoxa.prompt.identity import Identities
 from glyphoxa.prompt.known_world import KnownWorld
-from tests.support.builders import INNKEEPER, SMITH, a_campaign
+from tests.support.builders import INNKEEPER, SMITH, a_campaign, known
 from tests.support.memory import GraphTwin, WorldTwin
 
 ELDRINAX, MIRELLE = EntityId("e-eldrinax"), EntityId("e-mirelle")
 FEUD = Entity(EntityId("e-feud"), "event", "the Salt Feud")
-
-
-def holds(claim: Claim, visibility: Visibility = PUBLIC) -> Fact:
-    return Fact(claim.fact_id, claim, seq=9, visibility=visibility)
 
 
 def a_feud() -> GraphTwin:
@@ -25,9 +21,9 @@ def a_feud() -> GraphTwin:
     graph = GraphTwin.of(a_campaign())
     graph.scoped.append((FEUD, PUBLIC))
     graph.of_world += [
-        holds(Claim.attribute(FEUD.id, "description", "The Salt Feud was about salt.")),
-        holds(Claim.relation(ELDRINAX, "PARTICIPATED_IN", FEUD.id)),
-        holds(Claim.relation(MIRELLE, "PARTICIPATED_IN", FEUD.id)),
+        known(Claim.attribute(FEUD.id, "description", "The Salt Feud was about salt.")),
+        known(Claim.relation(ELDRINAX, "PARTICIPATED_IN", FEUD.id)),
+        known(Claim.relation(MIRELLE, "PARTICIPATED_IN", FEUD.id)),
     ]
     return graph
 
@@ -67,7 +63,7 @@ async def test_who_took_part_in_something_is_told_of_beside_it() -> None:
 
 async def test_a_question_that_is_answered_brings_nobody_along() -> None:
     graph = a_feud()
-    graph.of_world.append(holds(Claim.relation(FEUD.id, "LOCATED_AT", MIRELLE)))
+    graph.of_world.append(known(Claim.relation(FEUD.id, "LOCATED_AT", MIRELLE)))
     told = (await of(graph)).facts(SMITH, "Where was the Salt Feud?")
     assert [one.text for one in told] == ["the Salt Feud is at Mirelle."]
 
@@ -102,9 +98,9 @@ async def test_an_npc_is_told_what_happened_in_a_session_and_no_bookkeeping() ->
     graph = GraphTwin.of(a_campaign())
     graph.scoped.append((evening, PUBLIC))
     graph.of_world += [
-        holds(Claim.attribute(evening.id, "kind", "episode")),
-        holds(Claim.attribute(evening.id, "summary", "They found the seal.")),
-        holds(Claim.relation(ELDRINAX, "PARTICIPATED_IN", evening.id)),
+        known(Claim.attribute(evening.id, "kind", "episode")),
+        known(Claim.attribute(evening.id, "summary", "They found the seal.")),
+        known(Claim.relation(ELDRINAX, "PARTICIPATED_IN", evening.id)),
     ]
     by_name = await of(graph)
     told = [one.text for one in by_name.facts(SMITH, "What do you know of the long evening and of Eldrinax?")]

@@ -43,7 +43,7 @@ from glyphoxa.prompt.scene import Scenes
 from glyphoxa.prompt.select import OWN_WORDS
 from glyphoxa.transcript.ports import TalkQuery
 from glyphoxa.world.graph import Known, may_know
-from tests.support.builders import FORGE, INNKEEPER, MARKET, SMITH, TAMSIN, a_campaign, an_utterance
+from tests.support.builders import FORGE, INNKEEPER, MARKET, SMITH, TAMSIN, a_campaign, an_utterance, known
 from tests.support.memory import GraphTwin, LogTwin
 from tests.support.minds import PATIENT, Mind
 from tests.support.patience import DEADLINE_MS
@@ -58,7 +58,7 @@ def told_to(npc: NpcId, what: str) -> Fact:
 
 def owns(owner: str, owned: str, visibility: Visibility = PUBLIC) -> Fact:
     claim = Claim.relation(EntityId(owner), "OWNS", EntityId(owned))
-    return Fact(claim.fact_id, claim, seq=9, visibility=visibility)
+    return known(claim, visibility)
 
 
 ELDRINAX = EntityId("e-eldrinax")
@@ -239,7 +239,7 @@ async def test_a_secret_stays_in_mind_while_the_talk_is_of_it(mind: AMind) -> No
 async def test_of_many_secrets_those_that_the_question_is_most_about_are_in_mind(mind: AMind) -> None:
     for n in range(5):
         claim = Claim.attribute(ELDRINAX, "secret", f"The crown number {n} lies in the well.")
-        mind.graph.of_world.append(Fact(claim.fact_id, claim, seq=9, visibility=secret_of([SMITH])))
+        mind.graph.of_world.append(known(claim, secret_of([SMITH])))
     kept = (await mind.assembly.gather(SMITH, "Did the king lose a false crown?")).kept
     assert kept[0] == FORGED
     assert len(kept) == 2
@@ -309,7 +309,7 @@ async def test_the_examples_of_an_npc_tell_nothing_that_the_dm_has_hidden_since(
     town = a_campaign()
     smith = replace(town.npc(SMITH), examples=())
     at_the_forge = Claim.relation(smith.entity_id, "LOCATED_AT", town.scene(FORGE).location)
-    fact = Fact(at_the_forge.fact_id, at_the_forge, seq=9, provenance=Provenance(dm_confirmed=True))
+    fact = known(at_the_forge, provenance=Provenance(dm_confirmed=True))
     mind.graph.of_world.append(fact)
     await mind.assembly.enter(town.scene(FORGE))
     assert "Where do I find you?" in str(beginning_of(town, smith, mind.assembly.known(SMITH)))
@@ -347,7 +347,7 @@ async def test_an_entity_of_which_an_npc_may_not_know_is_not_there_for_it(mind: 
 
 async def test_a_secret_about_others_is_told_with_their_names(mind: AMind) -> None:
     claim = Claim.relation(EntityId("e-eldrinax"), "CHILD_OF", EntityId("e-mirelle"))
-    mind.graph.of_world.append(Fact(claim.fact_id, claim, seq=9, visibility=secret_of([SMITH])))
+    mind.graph.of_world.append(known(claim, secret_of([SMITH])))
     asked = "Whose child is Eldrinax?"
     assert (await mind.assembly.gather(SMITH, asked)).kept == ("Eldrinax is a child of Mirelle.",)
     assert (await mind.assembly.gather(INNKEEPER, asked)).kept == ()
@@ -432,7 +432,7 @@ async def test_who_is_called_is_reminded_first_and_sound_gets_through_before_the
 
 
 async def test_facts_shown_on_a_partial_stay_in_front_for_the_prompt_cache(mind: AMind) -> None:
-    await mind.log.append([replace(an_utterance("Eldrinax owes me.", id="owes"), witnesses=frozenset({SMITH}))])
+    await mind.log.append([an_utterance("Eldrinax owes me.", id="owes", witnesses=frozenset({SMITH}))])
     await mind.partial(TAMSIN, "Has Eldrinax ever")
     primed = mind.assembly.gather_nowait(SMITH, "Has Eldrinax ever")
     final = await mind.assembly.gather(SMITH, "Has Eldrinax ever paid my brother?")

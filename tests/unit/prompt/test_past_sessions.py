@@ -7,11 +7,11 @@ import pytest
 from glyphoxa.domain.campaign import Scene
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import NpcId, SessionId
-from glyphoxa.domain.knowledge import Claim, Fact, Provenance, RecalledSummary
+from glyphoxa.domain.knowledge import Claim, Provenance, RecalledSummary
 from glyphoxa.prompt.prompt import HotContext, Message, Prompt, with_hot_context
 from glyphoxa.prompt.scene import Past
 from glyphoxa.prompt.when import SaidWhen
-from tests.support.builders import FORGE, INNKEEPER, SESSION, SMITH, a_campaign
+from tests.support.builders import FORGE, INNKEEPER, SESSION, SMITH, a_campaign, known
 from tests.support.memory import GraphTwin
 from tests.support.minds import Mind, SessionsTwin
 
@@ -98,7 +98,7 @@ async def test_holdings_learned_in_play_are_in_the_prompt() -> None:
     lantern = Claim.attribute(a_campaign().npc(SMITH).entity_id, "took", "the lantern of Bran")
     heard = Provenance(origin="talk", session_id=SessionId("before"))
     graph = GraphTwin.of(a_campaign())
-    graph.of_world.append(Fact(lantern.fact_id, lantern, seq=9, status="accepted", provenance=heard))
+    graph.of_world.append(known(lantern, provenance=heard))
     mind = Mind(a_campaign(), graph=graph, past=past(Summaries({})))
     await mind.assembly.enter(a_campaign().scene(FORGE))
     hot = await mind.assembly.gather(SMITH, "Hello.")

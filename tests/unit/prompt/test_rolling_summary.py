@@ -14,11 +14,11 @@ MINUTE_MS = 60_000
 
 
 def asked(n: int, text: str = "How is my blade?") -> Utterance:
-    return replace(an_utterance(text, id=f"asked-{n}"), at_ms=n * MINUTE_MS, typed=True)
+    return an_utterance(text, id=f"asked-{n}", at_ms=n * MINUTE_MS, typed=True)
 
 
 def answered(n: int, text: str = "It is done.") -> Utterance:
-    return replace(an_utterance(text, id=f"said-{n}", speaker="Grimjaw", npc=SMITH), at_ms=n * MINUTE_MS + 5_000)
+    return an_utterance(text, id=f"said-{n}", speaker="Grimjaw", npc=SMITH, at_ms=n * MINUTE_MS + 5_000)
 
 
 def rounds(n: int, *, first: int = 1) -> list[Utterance]:

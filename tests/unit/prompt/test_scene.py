@@ -12,7 +12,7 @@ from glyphoxa.domain.knowledge import HIDDEN, PUBLIC, Claim, Fact, Visibility, s
 from glyphoxa.prompt.identity import KnownSentences
 from glyphoxa.prompt.known_world import KnownWorld
 from glyphoxa.prompt.scene import Scenes
-from tests.support.builders import INNKEEPER, MARKET, SMITH, a_campaign
+from tests.support.builders import INNKEEPER, MARKET, SMITH, a_campaign, known
 from tests.support.memory import GraphTwin, WorldTwin
 
 SQUARE, MIRELLE, GRIMJAW = EntityId("e-square"), EntityId("e-mirelle"), EntityId("e-grimjaw")
@@ -22,12 +22,8 @@ PLENTY = 300
 PLAIN = "evening, Market Square. Mirelle is here."
 
 
-def so(claim: Claim, visibility: Visibility = PUBLIC) -> Fact:
-    return Fact(claim.fact_id, claim, seq=9, visibility=visibility)
-
-
 def looks(text: str, visibility: Visibility = PUBLIC) -> Fact:
-    return so(Claim.attribute(SQUARE, "description", text), visibility)
+    return known(Claim.attribute(SQUARE, "description", text), visibility)
 
 
 def the_town() -> Campaign:
@@ -96,7 +92,7 @@ async def test_a_place_and_a_person_have_the_names_that_they_have_now() -> None:
 @pytest.mark.parametrize("hidden", [HIDDEN, secret_of([INNKEEPER])])
 @pytest.mark.parametrize(("entity", "gone"), [(SQUARE, "Market Square"), (MIRELLE, "Mirelle"), (TOBIN.id, "Tobin")])
 async def test_what_an_npc_may_not_know_of_is_not_in_its_line(hidden: Visibility, entity: EntityId, gone: str) -> None:
-    town = Town(so(Claim.relation(TOBIN.id, "LOCATED_AT", SQUARE)))
+    town = Town(known(Claim.relation(TOBIN.id, "LOCATED_AT", SQUARE)))
     assert gone in await town.line()
     town.graph.scoped = [(e, hidden if e.id == entity else seen) for e, seen in town.graph.scoped]
     assert gone not in await town.line()
@@ -112,7 +108,7 @@ async def test_dms_place_description_names_no_hidden_entity() -> None:
 
 
 async def test_who_does_not_speak_is_there_as_the_world_says() -> None:
-    there = so(Claim.relation(TOBIN.id, "LOCATED_AT", SQUARE))
+    there = known(Claim.relation(TOBIN.id, "LOCATED_AT", SQUARE))
     assert await Town(there).line() == "evening, Market Square. Mirelle and Old Tobin are here."
     unseen = there.with_(visibility=secret_of([INNKEEPER]))
     assert await Town(unseen).line() == PLAIN
@@ -122,22 +118,24 @@ async def test_who_speaks_is_where_the_scene_says() -> None:
     """Who is not in it hears nothing, wherever the world has it."""
     town = the_town()
     town = replace(town, scenes=tuple(replace(scene, npcs=(SMITH,)) for scene in town.scenes))
-    assert await Town(so(Claim.relation(MIRELLE, "LOCATED_AT", SQUARE)), town=town).line() == "evening, Market Square."
+    assert (
+        await Town(known(Claim.relation(MIRELLE, "LOCATED_AT", SQUARE)), town=town).line() == "evening, Market Square."
+    )
 
 
 @pytest.mark.parametrize(("status", "is_told"), [("open", True), ("Done", False), ("erledigt", False), (None, True)])
 async def test_a_quest_that_an_npc_has_a_part_in_is_told_while_it_is_under_way(
     status: str | None, is_told: bool
 ) -> None:
-    facts = [so(Claim.relation(GRIMJAW, "PARTICIPATED_IN", BELL.id))]
-    facts += [so(Claim.attribute(BELL.id, "status", status))] if status else []
+    facts = [known(Claim.relation(GRIMJAW, "PARTICIPATED_IN", BELL.id))]
+    facts += [known(Claim.attribute(BELL.id, "status", status))] if status else []
     expected = f"{PLAIN} Still to be done: the Silent Bell." if is_told else PLAIN
     assert await Town(*facts).line() == expected
 
 
 async def test_a_quest_of_others_or_in_secret_is_not_told() -> None:
-    assert await Town(so(Claim.relation(MIRELLE, "QUEST_GIVER", BELL.id))).line() == PLAIN
-    assert await Town(so(Claim.relation(GRIMJAW, "QUEST_GIVER", BELL.id), secret_of([SMITH]))).line() == PLAIN
+    assert await Town(known(Claim.relation(MIRELLE, "QUEST_GIVER", BELL.id))).line() == PLAIN
+    assert await Town(known(Claim.relation(GRIMJAW, "QUEST_GIVER", BELL.id), secret_of([SMITH]))).line() == PLAIN
 
 
 async def test_the_day_of_the_story_stands_behind_the_time() -> None:
@@ -148,8 +146,8 @@ async def test_what_stands_last_is_trimmed_first() -> None:
     parts = ("Mirelle", "flooded", "Nets", "12 Hammer", "Tobin", "Silent Bell")
     facts = (
         looks("Market Square is flooded. " * 10),
-        so(Claim.relation(TOBIN.id, "LOCATED_AT", SQUARE)),
-        so(Claim.relation(GRIMJAW, "PARTICIPATED_IN", BELL.id)),
+        known(Claim.relation(TOBIN.id, "LOCATED_AT", SQUARE)),
+        known(Claim.relation(GRIMJAW, "PARTICIPATED_IN", BELL.id)),
     )
     found = []
     for tokens in range(5, 180):
@@ -162,9 +160,9 @@ async def test_what_stands_last_is_trimmed_first() -> None:
 
 async def test_a_scene_that_was_left_is_told_as_it_was() -> None:
     """Nothing that a prompt cache has read changes, but for what the NPC may not know of any more."""
-    town = Town(so(Claim.relation(GRIMJAW, "PARTICIPATED_IN", BELL.id)))
+    town = Town(known(Claim.relation(GRIMJAW, "PARTICIPATED_IN", BELL.id)))
     then = await town.line()
-    town.graph.of_world.append(so(Claim.attribute(BELL.id, "status", "done")))
+    town.graph.of_world.append(known(Claim.attribute(BELL.id, "status", "done")))
     assert town.scenes.line(market(town.campaign), SMITH) == then
     await town.by_name.refresh()
     assert town.scenes.line(market(town.campaign), SMITH) == then

@@ -83,7 +83,7 @@ def test_what_the_recogniser_knew_of_each_word_is_not_written(tmp_path: Path) ->
 
 
 def test_whether_it_was_typed_is_written_and_records_of_before_are_speech(tmp_path: Path) -> None:
-    said, typed = an_utterance("ask Grimjaw"), replace(an_utterance("ask him", id="u2"), typed=True)
+    said, typed = an_utterance("ask Grimjaw"), an_utterance("ask him", id="u2", typed=True)
     with Spool(tmp_path) as spool:
         for utterance in (said, typed):
             spool.append(utterance)
@@ -498,7 +498,7 @@ def test_a_process_that_is_killed_leaves_each_answer_once_as_far_as_it_was_heard
 
 def test_the_latest_of_a_session_is_there_whether_the_log_has_it_or_not(tmp_path: Path) -> None:
     with Spool(tmp_path) as spool:
-        other = replace(an_utterance("elsewhere", id="x"), session_id=SessionId("another"))
+        other = an_utterance("elsewhere", id="x", session_id=SessionId("another"))
         for n in range(20):
             spool.append(an_utterance("line", id=f"u{n}"))
             spool.append(other)

@@ -54,7 +54,7 @@ def corrected(names: TableNames, said: str) -> Draft:
 
 
 def kept_of(draft: Draft) -> Utterance:
-    return replace(an_utterance(draft.text), raw_text=draft.heard.raw_text, corrections=draft.heard.corrections)
+    return an_utterance(draft.text, raw_text=draft.heard.raw_text, corrections=draft.heard.corrections)
 
 
 def events_of(draft: Draft) -> Iterator[TableEvent]:
@@ -108,7 +108,7 @@ def test_npc_caption_is_shown_without_a_hidden_correction(
     names: TableNames,
 ) -> None:
     edit = Correction(9, 19, "sharothrix", "Zharothrix", 1.0, "llm", "")
-    said = replace(an_utterance("I served Zharothrix.", npc=SMITH), corrections=(edit,))
+    said = an_utterance("I served Zharothrix.", npc=SMITH, corrections=(edit,))
     shown = redacted(UtteranceRevised(said, said), names.may_show)
     assert isinstance(shown, UtteranceRevised) and shown.utterance.text == "I served sharothrix."
 
