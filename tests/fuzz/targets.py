@@ -9,7 +9,7 @@ import json
 import zlib
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from io import BytesIO
 from pathlib import Path
@@ -25,14 +25,14 @@ from glyphoxa.chat.questions import Unparseable, parsed, validated
 from glyphoxa.chronicle.effects import effects_of
 from glyphoxa.chronicle.llm_extractor import KnownBefore, Merging, TalkFindings, TalkQuestion, question_about
 from glyphoxa.chronicle.rules_extractor import RulesExtractor
-from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance, SceneTalk
+from glyphoxa.chronicle.talk import KnownEntity, SceneTalk
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.settings import read_settings
 from glyphoxa.dm.campaign_bundle import BundleReader, BundleWriter, Row
 from glyphoxa.dm.import_review import cleaned, digest_of
 from glyphoxa.dm.imported import ImportKind
 from glyphoxa.domain.errors import Corrupt, InvalidInput
-from glyphoxa.domain.ids import CampaignId, EntityId, SessionId
+from glyphoxa.domain.ids import CampaignId, EntityId
 from glyphoxa.language.words import applied, composed
 from glyphoxa.names.gazetteer import Entry, Gazetteer
 from glyphoxa.npc.second_look import CorrectedTranscript, Span, declared_in, verified
@@ -46,7 +46,7 @@ from glyphoxa.web.requests import first_problem
 from glyphoxa.world.encoding import decode
 from glyphoxa.world.events import Cause, WorldEvent, replay
 from glyphoxa_pipelines.webrtc import check_offer
-from tests.support.builders import SMITH, an_utterance
+from tests.support.talk import a_stretch
 
 CORPUS: Final = Path(__file__).parent / "corpus"
 
@@ -185,11 +185,7 @@ def _looked_at(answer: CorrectedTranscript) -> None:
 
 @cache
 def _asked() -> _Asked:
-    said = tuple(
-        NumberedUtterance(replace(an_utterance(text, id=f"u{n}", speaker="Tamsin"), witnesses=frozenset({SMITH})), n)
-        for n, text in enumerate(LINES, start=1)
-    )
-    talk = SceneTalk(CampaignId("town"), SessionId("s"), "en", said, ())
+    talk = a_stretch(*LINES)
     question = question_about(talk, QuestionLimits(10_000))
     assert question is not None
     rules = RulesExtractor("en")

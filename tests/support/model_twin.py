@@ -13,7 +13,7 @@ class ModelTwin:
     """Gives its answers in order, and the last one again and again. An error among them is raised.
 
     Attributes:
-        asked: What it was asked, without the system's part.
+        asked: Questions so far, without the system's part.
     """
 
     def __init__(self, *answers: dict[str, Any] | BaseException) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from glyphoxa.chronicle.talk import NumberedUtterance, SceneTalk
-from glyphoxa.domain.ids import NpcId
+from glyphoxa.chronicle.ports import Unread
+from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance, SceneTalk
+from glyphoxa.domain.ids import CampaignId, NpcId, SessionId
 from tests.support.builders import CAMPAIGN, SESSION, an_utterance
 
 HeardLine = str | tuple[str, Iterable[NpcId]]
@@ -27,3 +28,24 @@ def a_stretch(
     earlier = tuple(numbered(n, line) for n, line in enumerate(before, start=first))
     said = tuple(numbered(n, line, **changes) for n, line in enumerate(lines, start=first + len(before)))
     return SceneTalk(CAMPAIGN, SESSION, language, said, earlier)
+
+
+class TranscriptTwin:
+    """A transcript of one session, and a world, that no database holds.
+
+    Attributes:
+        retracted: Numbers of lines that are read as if nobody had said them.
+    """
+
+    def __init__(self, *lines: NumberedUtterance, known: Sequence[KnownEntity] = ()) -> None:
+        self.lines = list(lines)
+        self.entities = known
+        self.retracted: set[int] = set()
+
+    async def known(self, campaign: CampaignId) -> Sequence[KnownEntity]:
+        return self.entities
+
+    async def unread(self, campaign: CampaignId, session: SessionId, *, after: int, limit: int) -> Unread | None:
+        page = tuple(each for each in self.lines if each.ordinal > after)[:limit]
+        left = tuple(each for each in page if each.ordinal not in self.retracted)
+        return Unread(left, (), page[-1].ordinal) if page else None

@@ -10,43 +10,32 @@ from glyphoxa.chat.asker import ModelAsker
 from glyphoxa.chat.questions import Unparseable
 from glyphoxa.chronicle.coined_terms import CoinedTerms
 from glyphoxa.chronicle.effects import effects_of
-from glyphoxa.chronicle.ports import Unread
-from glyphoxa.chronicle.talk import ExtractedFact, KnownEntity, NumberedUtterance
+from glyphoxa.chronicle.talk import ExtractedFact, KnownEntity
 from glyphoxa.domain.campaign import Player
 from glyphoxa.domain.errors import Unavailable
-from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SessionId
+from glyphoxa.domain.ids import EntityId, NpcId, PlayerId, SessionId
 from glyphoxa.domain.knowledge import AUTO_ACCEPT
 from glyphoxa.world.entity_events import EntityAdded
 from glyphoxa.world.fact_events import FactStated
 from tests.support.builders import INNKEEPER, SMITH, a_campaign
 from tests.support.model_twin import ModelTwin
-from tests.support.talk import numbered
+from tests.support.talk import TranscriptTwin, numbered
 
 EVENING = SessionId("evening")
 DM_PLAYER = Player(PlayerId("dm"), "Ansel", dm=True)
 CAMPAIGN = replace(a_campaign(), players=(*a_campaign().players, DM_PLAYER), glossary={"the Sundering": "a war"})
 
 
-class Transcript:
-    """A transcript and a world that no database holds."""
+class Transcript(TranscriptTwin):
+    """Texts of Tamsin that the smith heard; or speaker, text and listeners."""
 
     def __init__(self, *lines: str | tuple[str, str, set[NpcId]], known: Sequence[KnownEntity] = ()) -> None:
-        self.lines = [self._said(line, n) for n, line in enumerate(lines, start=1)]
-        self.entities = known
-        self.retracted: set[int] = set()
-
-    async def known(self, campaign: CampaignId) -> Sequence[KnownEntity]:
-        return self.entities
-
-    async def unread(self, campaign: CampaignId, session: SessionId, *, after: int, limit: int) -> Unread | None:
-        page = tuple(each for each in self.lines if each.ordinal > after)[:limit]
-        left = tuple(each for each in page if each.ordinal not in self.retracted)
-        return Unread(left, (), page[-1].ordinal) if page else None
-
-    def _said(self, line: str | tuple[str, str, set[NpcId]], n: int) -> NumberedUtterance:
-        speaker, text, heard = ("Tamsin", line, {SMITH}) if isinstance(line, str) else line
-        npc = SMITH if speaker == "Grimjaw" else None
-        return numbered(n, (text, heard), speaker=speaker, npc=npc)
+        whole = (("Tamsin", line, {SMITH}) if isinstance(line, str) else line for line in lines)
+        said = (
+            numbered(n, (text, heard), speaker=speaker, npc=SMITH if speaker == "Grimjaw" else None)
+            for n, (speaker, text, heard) in enumerate(whole, start=1)
+        )
+        super().__init__(*said, known=known)
 
 
 async def proposed(transcript: Any, asking: ModelAsker | None = None) -> dict[str, str]:

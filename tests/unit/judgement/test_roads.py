@@ -23,10 +23,8 @@ from glyphoxa.app.recaps import SessionRecaps
 from glyphoxa.app.table import state_of
 from glyphoxa.chat.asker import ModelAsker
 from glyphoxa.chronicle.coined_terms import CoinedTerms
-from glyphoxa.chronicle.ports import Unread
 from glyphoxa.chronicle.rules_extractor import names_of
 from glyphoxa.chronicle.summaries import LlmSummariser
-from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance, SceneTalk
 from glyphoxa.chronicle.timeline import StoredTimeline, TimelineWriter
 from glyphoxa.config.settings import Settings
 from glyphoxa.dm.player_safe import PlayersView, PublicPart
@@ -62,6 +60,7 @@ from tests.support.memory import GraphTwin, WorldTwin
 from tests.support.minds import PATIENT, Mind, SessionsTwin, beginning
 from tests.support.model_twin import ModelTwin
 from tests.support.proof import n_examples
+from tests.support.talk import TranscriptTwin, a_stretch, numbered
 from tests.support.web_table import TwinTable
 
 ROOMY: Final = replace(PATIENT, scene_tokens=300, facts_tokens=1_500, bible_tokens=300, past_tokens=2_000)
@@ -302,22 +301,12 @@ async def tool_of_another_server(campaign: Campaign, text: str) -> str:
 # Models in the background, and summaries of sessions
 
 
-class Transcript:
+class Transcript(TranscriptTwin):
     """A log of one session, and where its summaries go."""
 
     def __init__(self, *lines: str) -> None:
-        heard = frozenset({SMITH, INNKEEPER})
-        self.lines = [
-            NumberedUtterance(replace(said(line, id=f"u{n}"), witnesses=heard), n) for n, line in enumerate(lines, 1)
-        ]
+        super().__init__(*(numbered(n, (line, (SMITH, INNKEEPER))) for n, line in enumerate(lines, start=1)))
         self.written: list[Event] = []
-
-    async def known(self, campaign: CampaignId) -> Sequence[KnownEntity]:
-        return ()
-
-    async def unread(self, campaign: CampaignId, session: SessionId, *, after: int, limit: int) -> Unread | None:
-        page = tuple(each for each in self.lines if each.ordinal > after)[:limit]
-        return Unread(page, (), page[-1].ordinal) if page else None
 
     async def read(self, campaign: CampaignId) -> StoredTimeline:
         return StoredTimeline()
@@ -338,7 +327,7 @@ async def model_in_the_background(campaign: Campaign, text: str) -> str:
 
 async def talk_read_by_a_model(campaign: Campaign, text: str) -> str:
     llm = ModelTwin({"sentences": []})
-    talk = SceneTalk(campaign.id, SESSION, campaign.language, (NumberedUtterance(said(text), 1),))
+    talk = a_stretch(text, language=campaign.language)
     await TalkReaders(ModelAsker(llm)).readers(campaign)[0].extract(talk, ())
     return "".join(llm.asked)
 
