@@ -119,29 +119,6 @@ async def test_learned_fact_is_known_only_to_those_who_heard_it(table: Store) ->
     assert "SIBLING_OF" not in of_innkeeper
 
 
-UNTRUE_NOW = (
-    "My sister Wenna Thistlebrook was Odo Fennimore's wife until last year.",
-    "Wenna Thistlebrook no longer works for Odo Fennimore.",
-    "It is a lie that Wenna Thistlebrook is Odo Fennimore's sister.",
-    "They say that Odo Fennimore is missing.",
-    "I dreamed that Odo Fennimore is dead.",
-    "If Odo Fennimore was dead, I would know it.",
-    "Odo Fennimore will work for Wenna Thistlebrook one day.",
-)
-
-
-async def test_what_does_not_hold_now_is_never_accepted_by_itself(table: Store) -> None:
-    await table.campaigns.load(a_known_party("accept"))
-    await table.log.append([said(n, text) for n, text in enumerate(UNTRUE_NOW, start=1)])
-    await read_new(table, CAMPAIGN)
-    known = await learned(table)
-    assert {predicate for _, predicate, _ in known} <= {"past", "denied", "rumour", "plan", "SIBLING_OF"}
-    assert {status for status, predicate, _ in known if predicate != "SIBLING_OF"} == {"pending"}
-    inspection = PostgresInspection(table.database)
-    of_smith = await inspection.current(CAMPAIGN, SMITH, limit=1_000)
-    assert not {"past", "denied", "rumour", "plan"} & {fact.claim.predicate for fact in of_smith}
-
-
 async def test_it_is_learned_once_however_often_it_is_read(table: Store) -> None:
     await table.log.append([said(1, "I promise to bring you six crowns by Friday.")])
     await read_new(table, CAMPAIGN)
@@ -239,42 +216,6 @@ async def test_a_failure_is_noted_tried_again_and_given_up_until_somebody_says_o
     assert await log.revive(CAMPAIGN) == [EVENING]
     assert await read_new(table, CAMPAIGN) == 1
     assert (await progress(table)).error is None
-
-
-async def test_workers_that_die_anywhere_leave_nothing_out_and_nothing_twice(table: Store) -> None:
-    """Cut off one of three steps before it is written, and one after."""
-    promises = [said(n, f"I promise to bring you {n} crowns by Friday.") for n in range(1, 121)]
-    await table.log.append(promises)
-    cut = 0
-
-    class Dies(PostgresChronicleLog):
-        async def learn(self, campaign: CampaignId, step: ReadingStep) -> None:
-            nonlocal cut
-            cut += 1
-            if cut % 3 == 1:
-                raise asyncio.CancelledError
-            await super().learn(campaign, step)
-            if cut % 3 == 2:
-                raise asyncio.CancelledError
-
-    for n in range(60):
-        log = Dies(table.database, table.world, worker=f"w{n}", lease_ms=0)
-        try:
-            await read_with(log)
-        except asyncio.CancelledError:
-            continue
-        break
-    assert cut > 4
-    values = [value for _, predicate, value in await learned(table) if predicate == "promise"]
-    assert sorted(values) == sorted(f"I promise to bring you {n} crowns by Friday" for n in range(1, 121))
-    facts = await PostgresInspection(table.database).current(CAMPAIGN, DM, limit=1_000)
-    assert {fact.mentions for fact in facts if fact.provenance.origin == "talk"} == {1}
-    told = [event.cause.ordinal for event in await table.world.events(CAMPAIGN) if event.cause.by == "talk"]
-    assert told == sorted(told, key=lambda ordinal: ordinal or 0)
-
-
-async def read_with(log: PostgresChronicleLog) -> None:
-    await Chronicler(CAMPAIGN, "en", log, RulesExtractor("en"), a_judge()).run(EVENING)
 
 
 async def test_a_worker_hears_of_what_is_said(table: Store) -> None:

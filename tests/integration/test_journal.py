@@ -1,15 +1,12 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres
-from glyphoxa.adapters.postgres.store import Store, open_store
+from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.erasure import Meant, PostgresErasure
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.heard import Utterance
@@ -20,7 +17,6 @@ from glyphoxa.transcript.journal import Journal
 from glyphoxa.transcript.spool import Spool
 from tests.support.builders import CAMPAIGN, SESSION, a_campaign, an_utterance
 from tests.support.patience import DEADLINE_MS
-from tests.support.postgres import wait_until
 from tests.support.recording import ClosableLog, a_journal, lines
 
 
@@ -31,14 +27,6 @@ async def logged(store: Store) -> list[str]:
 async def keep(journal: Journal, *utterances: Utterance) -> None:
     for said in utterances:
         await journal.keep(said)
-
-
-async def test_what_is_kept_reaches_the_log_in_order(store: Store, tmp_path: Path) -> None:
-    async with a_journal(tmp_path / "spool", store.log) as journal:
-        await keep(journal, *lines(250))
-        assert await journal.delivery.flush(30_000)
-        assert await logged(store) == [f"u{i}" for i in range(250)]
-        assert not journal.delivery.is_degraded
 
 
 async def test_line_that_vanished_from_the_database_is_sent_again(store: Store, tmp_path: Path) -> None:
@@ -60,33 +48,6 @@ async def test_erased_line_is_not_sent_again(store: Store, tmp_path: Path) -> No
         await PostgresErasure(store.database).erase(CAMPAIGN, Meant(session=SESSION), at_ms=1)
         assert await journal.delivery.send_missing() == 0
     assert await logged(store) == []
-
-
-async def test_an_evening_without_a_database_is_played_and_arrives_once_when_it_is_back(
-    store: Store, tmp_path: Path
-) -> None:
-    told: list[str] = []
-    log = ClosableLog(store.log, is_open=False)
-    async with a_journal(tmp_path / "spool", log, listener=told.append) as journal:
-        await keep(journal, *lines(20))
-        assert not await journal.delivery.flush(50)
-        assert journal.delivery.is_degraded
-        assert [u.text for u in journal.recent.of(SESSION, limit=2)] == ["line 18", "line 19"]
-        log.is_open = True
-        assert await journal.delivery.flush(30_000)
-        assert not journal.delivery.is_degraded
-    assert await logged(store) == [f"u{i}" for i in range(20)]
-    assert [text.split(";")[0] for text in told] == ["long-term memory is unavailable", "long-term memory is back"]
-
-
-async def test_what_a_process_could_not_send_the_next_one_sends(store: Store, tmp_path: Path) -> None:
-    """Utterances in memory alone would be lost with their process."""
-    async with a_journal(tmp_path / "spool", ClosableLog(store.log, is_open=False)) as journal:
-        await keep(journal, *lines(5))
-    async with a_journal(tmp_path / "spool", store.log) as journal:
-        await journal.keep(lines(1, start=5)[0])
-        assert await journal.delivery.flush(30_000)
-    assert await logged(store) == [f"u{i}" for i in range(6)]
 
 
 async def test_one_utterance_that_can_never_be_stored_keeps_no_other_out(store: Store, tmp_path: Path) -> None:
@@ -140,44 +101,8 @@ async def test_with_a_full_spool_and_no_database_the_caller_is_told(tmp_path: Pa
     await journal.close()
 
 
-async def test_without_long_term_memory_what_is_said_stays_on_disk(tmp_path: Path) -> None:
-    async with a_journal(tmp_path / "spool", None) as journal:
-        await keep(journal, *lines(3))
-        assert await journal.delivery.flush(1_000)
-    with Spool(tmp_path / "spool") as spool:
-        assert [item.utterance for item in spool.pending()] == lines(3)
-
-
 def test_after_each_failure_the_pause_doubles_up_to_half_a_minute() -> None:
     assert [pause_ms(n) for n in (1, 2, 3, 5, 6, 100)] == [1_000, 2_000, 4_000, 16_000, 30_000, 30_000]
-
-
-async def test_what_is_said_while_the_server_is_dead_arrives_once_and_the_server_is_revived(
-    reachable_dir: Path,
-) -> None:
-    """Kill -9 of the real server in the middle of a session."""
-    server = EmbeddedPostgres(reachable_dir / "postgres")
-    # Commits must be waited for, as in a real session; only the loss of power is left out.
-    async with (
-        open_store(EmbeddedPostgres(reachable_dir / "postgres", settings={"fsync": "off"})) as store,
-        a_journal(reachable_dir / "spool", store.log) as journal,
-    ):
-        await keep(journal, *lines(20))
-        assert await journal.delivery.flush(120_000)
-        pid = server.pid()
-        assert pid is not None
-        for i, said in enumerate(lines(40, start=20)):
-            if i == 10:
-                os.kill(pid, signal.SIGKILL)
-            await journal.keep(said)
-        assert await journal.delivery.flush(120_000)
-        n_said = 60
-        while server.pid() in (None, pid):  # a connection may outlive its dead server for some lines
-            await journal.keep(*lines(1, start=n_said))
-            assert await journal.delivery.flush(120_000)
-            n_said += 1
-        assert await logged(store) == [f"u{i}" for i in range(n_said)]
-    await asyncio.to_thread(wait_until, lambda: server.pid() is None)
 
 
 async def test_work_that_needs_an_utterance_in_the_log_waits_for_the_journal_to_bring_it(

@@ -1,4 +1,4 @@
-"""Each utterance is in the log once, whatever dies, is cut or is full meanwhile.
+"""Each utterance is in the log once, whatever dies or is full meanwhile.
 
 Real processes, the real server, a real small disk.
 """
@@ -10,8 +10,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,12 +19,12 @@ import pytest
 from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.domain.errors import Unavailable
-from glyphoxa.domain.heard import Correction, Utterance
+from glyphoxa.domain.heard import Utterance
 from glyphoxa.transcript.journal import Journal
 from glyphoxa.transcript.spool import Spool
 from tests.support.builders import CAMPAIGN, an_utterance
 from tests.support.patience import DEADLINE_MS
-from tests.support.postgres import the_one_that_waits, two_others, wait_until
+from tests.support.postgres import wait_until
 from tests.support.proof import IS_PROOF
 from tests.support.recording import ClosableLog, a_journal, lines
 
@@ -129,103 +128,6 @@ async def test_a_server_that_is_killed_while_the_spool_drains_has_everything_onc
     await asyncio.to_thread(wait_until, lambda: server.pid() is None)
 
 
-# -- a connection is cut
-
-
-async def test_a_connection_that_is_cut_inside_a_transaction_leaves_nothing_of_it(
-    store: Store,
-    dsn: str,
-) -> None:
-    corrected = replace(
-        an_utterance("Grimjaw!", id="u1"), corrections=(Correction(0, 8, "Grim jaw", "Grimjaw", 0.9, "phonetic", ""),)
-    )
-    batch = [an_utterance("Hello.", id="u0"), corrected, an_utterance("Hm.", id="u2")]
-    await store.database.open()
-    async with two_others(dsn) as (other, watcher):
-        async with other.transaction():
-            # The batch is in the log's table, and hangs at its corrections.
-            await other.execute("LOCK TABLE corrections IN ACCESS EXCLUSIVE MODE")
-            appending = asyncio.create_task(store.log.append(batch))
-            await watcher.execute("SELECT pg_terminate_backend($1)", await the_one_that_waits(watcher))
-            with pytest.raises(Unavailable):
-                await appending
-        for table in ("sessions", "session_entries", "corrections"):
-            assert await watcher.fetchval(f"SELECT count(*) FROM {table}") == 0
-        await store.log.append(batch)
-        await assert_kept_once(store, ["u0", "u1", "u2"])
-        assert await watcher.fetchval("SELECT count(*) FROM corrections") == 1
-
-
-class Wire:
-    """Stands between the program and the server, and can be cut right behind a COMMIT: that is done, and nobody who
-    asked for it is told.
-    """
-
-    def __init__(self, server: Path) -> None:
-        self._server = server
-        self._open: set[asyncio.StreamWriter] = set()
-        self.cuts = 0
-        self.cut_at_commit = 0
-
-    @asynccontextmanager
-    async def listening(self, directory: Path) -> AsyncIterator[None]:
-        listener = await asyncio.start_unix_server(self._accept, directory / ".s.PGSQL.5432")
-        try:
-            yield
-        finally:
-            listener.close()
-            for writer in self._open:
-                writer.close()
-
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        from_server, to_server = await asyncio.open_unix_connection(self._server)
-        self._open |= {writer, to_server}
-        answering = asyncio.create_task(self._pass(from_server, writer))
-        try:
-            while request := await reader.read(65_536):
-                is_last = b"COMMIT" in request and self.cut_at_commit > 0
-                if is_last:
-                    answering.cancel()
-                    await asyncio.gather(answering, return_exceptions=True)
-                to_server.write(request)
-                if is_last:
-                    await from_server.read(65_536)  # it is done
-                    self.cut_at_commit -= 1
-                    self.cuts += 1
-                    break
-        finally:
-            answering.cancel()
-            writer.close()
-            to_server.close()
-
-    async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while answer := await reader.read(65_536):
-            writer.write(answer)
-        writer.close()
-
-
-async def test_what_was_stored_without_anybody_hearing_of_it_is_not_stored_twice(
-    store: Store, dsn: str, tmp_path: Path, reachable_dir: Path
-) -> None:
-    database = dsn.split("?")[0].rsplit("/", 1)[1]
-    socket = dsn.split("host=")[1].split("&")[0].replace("%20", " ").replace("+", " ")
-    wire = Wire(Path(socket.replace("%2F", "/")) / ".s.PGSQL.5432")
-    async with (
-        wire.listening(reachable_dir),
-        open_store(f"postgresql://postgres@/{database}?host={reachable_dir}&port=5432") as cut_off,
-    ):
-        await cut_off.database.open()
-        journal = Journal(Spool(tmp_path / "spool"), cut_off.log)
-        for n in range(3):
-            wire.cut_at_commit = 1
-            for said in lines(5, start=5 * n):
-                await journal.keep(said)
-            assert await journal.delivery.flush(DEADLINE_MS)
-        await journal.close()
-    assert wire.cuts == 3
-    await assert_kept_once(store, [said.id for said in lines(15)])
-
-
 # -- the disk is full
 
 
@@ -259,21 +161,6 @@ async def test_a_full_disk_is_an_alarm_and_what_was_kept_is_safe_and_it_works_ag
         assert await journal.delivery.flush(DEADLINE_MS)
         assert not journal.delivery.is_degraded
     await assert_kept_once(store, [*kept, "again"])
-
-
-async def test_on_a_full_disk_the_log_takes_what_is_said_behind_what_is_on_the_disk(
-    store: Store, small_disk: Path
-) -> None:
-    door = ClosableLog(store.log, is_open=False)
-    async with a_journal(small_disk / "spool", door, alarm=lambda _text: None) as journal:
-        kept = [said.id for said in await fill(journal)]
-        door.is_open = True
-        await journal.keep(an_utterance("x" * 500, id="direct"))
-        assert await journal.delivery.wait_until_logged(an_utterance("", id="direct").id)
-    await assert_kept_once(store, [*kept, "direct"])
-    async with a_journal(small_disk / "spool", store.log) as journal:
-        assert await journal.delivery.flush(DEADLINE_MS)
-    await assert_kept_once(store, [*kept, "direct"])
 
 
 async def fill(journal: Journal) -> list[Utterance]:
