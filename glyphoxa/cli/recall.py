@@ -28,7 +28,6 @@ from glyphoxa.language.prompt_quotes import recalled_line
 from glyphoxa.prompt.gather import HotContexts
 from glyphoxa.prompt.known_world import KnownWorld
 from glyphoxa.prompt.prefetch import Prefetch
-from glyphoxa.prompt.select import IN_EVERY_PROMPT
 from glyphoxa.recall.recall import RecallResult, RecallSettings
 from glyphoxa.recall.time_reader import MOST_CHARACTERS
 from glyphoxa.recall.vectors import LONGEST_MS

@@ -18,10 +18,8 @@ from starlette.staticfiles import StaticFiles
 
 from glyphoxa.actors.deadline import end_tasks
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable, counted
-from glyphoxa.domain.ids import NpcId, PlayerId
-from glyphoxa.npc.table import ConnectPeer, Offer, OfferedServer, Table
 from glyphoxa.domain.ids import PlayerId
-from glyphoxa.npc.table import Table
+from glyphoxa.npc.table import ConnectPeer, Offer, OfferedServer, Table
 from glyphoxa.web.access.consent import sends_sound, sitter
 from glyphoxa.web.access.links import COOKIE_VALID_S, BadInvitation, Entrance, Visitor
 from glyphoxa.web.access.records import AuditKind

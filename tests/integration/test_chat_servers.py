@@ -181,34 +181,10 @@ THOUGHT = "They want a price. In the final count, iron costs four."
 REASONED: dict[str, str] = {
     "think": f"<think>{THOUGHT}</think>\n\n{WORDS}",
     "think, not opened": f"{THOUGHT}\n</think>\n\n{WORDS}",
-    "think, in capitals": f"<THINK> {THOUGHT} </THINK> {WORDS}",
-    "think, empty": f"<think>\n\n</think>\n\n{WORDS}",
-    "think, twice": f"<think>{THOUGHT}</think>Iron is dear. <think>{THOUGHT}</think>Steel is dearer.",
-    "thinking with an attribute": f'<thinking effort="low">{THOUGHT}</thinking>{WORDS}',
-    "brackets": f"[THINK]{THOUGHT}[/THINK]{WORDS}",
-    "reasoning": f"<reasoning>{THOUGHT}</reasoning>{WORDS}",
-    "reasoning, not opened": f"{THOUGHT}</reasoning>{WORDS}",
-    "a user": f"Okay, the user asks for a price. {THOUGHT}</think>{WORDS}",
-    "channels": f"analysis {THOUGHT} final {WORDS}",
-    "channels, on lines": f"analysis\n{THOUGHT}\nfinal\n{WORDS}",
-    "channels, joined": f"analysis{THOUGHT}assistantfinal{WORDS}",
     "harmony": f"<|channel|>analysis<|message|>{THOUGHT}<|end|><|start|>assistant<|channel|>final<|message|>{WORDS}",
-    "harmony, final alone": f"<|channel|>final<|message|>{WORDS}<|return|>",
-    "harmony, three channels": f"<|start|>assistant<|channel|>analysis<|message|>{THOUGHT}<|end|><|start|>assistant"
-    f"<|channel|>commentary<|message|>Then.<|end|><|start|>assistant<|channel|>final<|message|>{WORDS}<|return|>",
-    "kimi": f"◁think▷{THOUGHT}◁/think▷{WORDS}",
-    "seed": f"<seed:think>{THOUGHT}</seed:think>{WORDS}",
-    "command": f"<|START_THINKING|>{THOUGHT}<|END_THINKING|>{WORDS}",
-    "granite": f"Here is my thought process: {THOUGHT} Here is my response: {WORDS}",
-    "assistant": f"assistant\n\n{WORDS}",
-    "assistant, with marks": f"<|im_start|>assistant\n{WORDS}<|im_end|>",
-    "model": f"model\n{WORDS}",
-    "sure": f"Sure! {WORDS}",
     "announced": f"Here is my reply: {WORDS}",
-    "announced and agreed": f"Certainly! Here's Grimjaw's response, in character:\n\n{WORDS}",
-    "announced in German": f"Gerne! Hier ist meine Antwort: {WORDS}",
-    "reasoning, then announced": f"<think>{THOUGHT}</think>\nassistant: {WORDS}",
 }
+"""One of each kind; tests/unit/chat/test_reasoning.py has them all."""
 
 
 @pytest.mark.parametrize("model", ["m", "deepseek-r1"])
@@ -359,14 +335,6 @@ async def test_structured_answers_come_from_servers_that_differ(answer: Answer, 
     assert "'required': ['facts']" in text or '"required": ["facts"]' in text, "the schema is asked for in any case"
 
 
-async def test_structured_model_reports_what_came() -> None:
-    async with ChatServer(whole({"error": "no model loaded"})) as server:
-        model = OpenAiStructuredLlm(Connection("m", server.base_url, "a-key"))
-        with pytest.raises(Unavailable, match=r"model .m. fails: .*no model loaded"):
-            await model.complete("Extract facts.", "Grimjaw forges.", SCHEMA)
-        await model.close()
-
-
 async def test_structured_model_is_unavailable_when_the_connection_is_lost() -> None:
     half = Answer(said('{"facts": ["Grimjaw forges a sword for the king"]}').pieces[:3], hangs_up=True)
     async with ChatServer(half) as server:
@@ -392,14 +360,6 @@ async def test_vectors_come_from_servers_that_refuse_optional_fields(rules: Sequ
         await embedder.embed(["a", "b"])
         await embedder.close()
     assert len(server.bodies) == n_asked + 1
-
-
-async def test_embeddings_model_reports_what_came() -> None:
-    async with ChatServer(whole({"error": "no such model"})) as server:
-        embedder = OpenAiEmbeddings(Connection("m", server.base_url, "a-key"), dimensions=2, asks_for_dimensions=True)
-        with pytest.raises(Unavailable, match=r"without vectors: .*no such model"):
-            await embedder.embed(["a"])
-        await embedder.close()
 
 
 # Tool calls.

@@ -109,16 +109,6 @@ async def test_curator_works_alone_where_the_chronicle_is_off(table: Store) -> N
     assert await learned(table) == {"past": "tended the lighthouse"}
 
 
-@pytest.mark.parametrize("reply", ["Odo is a smith.", '{"tool": "memory_s', "[" * 100_000, "x" * 1_000_000])
-async def test_answer_of_another_form_leaves_what_the_rules_find(table: Store, reply: str) -> None:
-    async with curator(reply) as (readers, _):
-        await read(table, readers)
-    assert await learned(table) == {"promise": "I promise to bring you six crowns"}
-    reached = await progress(table)
-    assert (reached.read_ordinal, reached.error, reached.n_refused) == (3, None, 1)
-    assert str(reached.refused).startswith("curator: the model's answer")
-
-
 async def test_two_curators_store_each_finding_once(table: Store) -> None:
     async with curator(NOTED) as (one, asked), curator(NOTED) as (other, asked_too):
         both = [await chronicler_of(table, CAMPAIGN, chronicle_log(table, each), each) for each in (one, other)]
@@ -235,9 +225,7 @@ async def test_npc_is_told_no_sentence_of_a_line_that_it_did_not_hear(campaign: 
         (compact(ruling("KEEP", 1), nodes=("episode-one#1", "episode-two#9")), "'episode-two#9' is no candidate"),
         (compact(ruling("KEEP", 1), nodes=("episode-one#1",)), "name at least two event nodes"),
         (compact(ruling("FOLD", 1, text="Tamsin slew a dragon.")), "no sentence has only the words of the lines"),
-        (compact(ruling("FOLD", 1, text=FOLDED.replace("house", "haunted house"))), "no sentence has only the words"),
         (compact(ruling("KEEP", 77)), "no sentence has only the words of the lines"),
-        (compact(), "no sentence has only the words of the lines"),
         (DONE | {"tool": "drop_table"}, "there is no tool 'drop_table'"),
     ],
 )
@@ -250,7 +238,7 @@ async def test_wrong_call_is_reported_to_the_model_and_rules_sum_up(
     assert "dragon" not in text and "silver keys" in text
 
 
-@pytest.mark.parametrize("answer", ["no", "{}", "x" * 1_000_000, DONE, DONE | {"tool": "memory_compaction_candidates"}])
+@pytest.mark.parametrize("answer", ["no", DONE])
 async def test_curator_that_sums_up_nothing_leaves_it_to_the_rules(campaign: Store, answer: object) -> None:
     asked = await told_by(campaign, answer)
     assert len(asked) == 1 and len(await summaries(campaign, SMITH)) == 1
@@ -326,17 +314,6 @@ async def test_words_of_an_npc_are_quoted_to_nobody(campaign: Store) -> None:
     assert "Grimjaw said" not in (await summaries(campaign, SMITH))["episode-one#1+1"]
 
 
-async def test_two_curators_sum_up_each_node_once(campaign: Store) -> None:
-    await play(campaign, "one", 8)
-    answers = compact(ruling("KEEP", 1)), DONE
-    async with curator(*answers) as (one, _), curator(*answers) as (other, _):
-        both = [await timeline_writer(campaign, CAMPAIGN, readers) for readers in (one, other)]
-        await asyncio.gather(*(writer.write(SessionId("one"), is_over=True) for writer in both))
-    nodes = (await timeline(campaign)).nodes
-    assert len({node.id for node in nodes}) == len(nodes) and all(len(node.summaries) == 1 for node in nodes)
-    assert len([node for node in nodes if node.tier == 0]) == 8
-
-
 async def test_curator_killed_while_it_sums_up_leaves_nothing_half_done(campaign: Store) -> None:
     await play(campaign, "one", 8)
     hanging = asyncio.Event()
@@ -355,13 +332,6 @@ async def test_curator_killed_while_it_sums_up_leaves_nothing_half_done(campaign
     assert await summaries(campaign, SMITH) == {}
     await writer.write(SessionId("one"), is_over=True)
     assert len(await summaries(campaign, SMITH)) == 1
-
-
-async def test_sum_of_the_curator_goes_with_a_retracted_line(campaign: Store) -> None:
-    await told_by(campaign, compact(ruling("KEEP", 1)), DONE)
-    assert any("house 0." in text for text in (await summaries(campaign, SMITH)).values())
-    await campaign.world.retract(CAMPAIGN, UtteranceId("one-0-1"), Cause("dm", 2_000_000_000))
-    assert not any("house 0." in text for text in (await summaries(campaign, SMITH)).values())
 
 
 async def test_words_corrected_while_the_curator_thinks_are_not_stored(

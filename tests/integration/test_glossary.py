@@ -122,8 +122,8 @@ ROUNDS = (
 )
 
 
-@pytest.mark.parametrize("term", ["glass key", "Geometers"])
-async def test_what_was_unused_since_round_3_is_recalled_with_its_first_description(table: Store, term: str) -> None:
+async def test_what_was_unused_since_round_3_is_recalled_with_its_first_description(table: Store) -> None:
+    term = "glass key"
     described = f"We found the {term} behind the altar, and it hums when a lie is told."
     await say(table, *ROUNDS[0], described, f"Keep the {term} safe.")
     for n in range(10):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import random
 import time
@@ -42,7 +41,6 @@ EVENING = SessionId("evening")
 CAMPAIGN, ELSEWHERE = a_campaign().id, CampaignId("elsewhere")
 KEYS = {"OPENAI_API_KEY": "k", "GOOGLE_API_KEY": "k"}
 KEEP = {"mode": "in_world_answer", "risk": "low", "flags": [], "note": "a promise", "extract_memory": True}
-CANCELLED = 40
 
 Server = OpenAiServer | GeminiServer
 both = pytest.mark.parametrize("name", ["openai", "google"])
@@ -126,12 +124,9 @@ async def test_model_judges_each_line_of_a_player_that_it_may_see(table: Store, 
     assert await promises(table) == [promise(2)[:-1]]
 
 
-@both
 @pytest.mark.parametrize(
     "reply",
     [
-        "It is a promise.",
-        '{"mode": "in_world',
         json.dumps({**KEEP, "safety_status": "clear"}),
         json.dumps({**KEEP, "flags": ["line:none-of-theirs"]}),
         json.dumps({**KEEP, "mode": "trusted"}),
@@ -139,20 +134,19 @@ async def test_model_judges_each_line_of_a_player_that_it_may_see(table: Store, 
         json.dumps({key: KEEP[key] for key in ("mode", "risk", "flags", "note")}),
     ],
 )
-async def test_rules_decide_about_an_answer_of_another_shape(table: Store, name: str, reply: str) -> None:
+async def test_rules_decide_about_an_answer_of_another_shape(table: Store, reply: str) -> None:
     await table.log.append([said(1, "Hello there!"), said(2, promise(2))])
-    async with server_of(name, reply) as (settings, _):
+    async with server_of("openai", reply) as (settings, _):
         await read_with_model(table, settings)
     found = await judgements(table)
     assert {(each.by, each.reason.startswith("the model's answer")) for each in found.values()} == {("rules", True)}
     assert [found[n].judgement.extract_memory for n in (1, 2)] == [False, True]
 
 
-@both
-@pytest.mark.parametrize("changes", [{"refuse_with": 500}, {"key": "another"}, {"pace": Pace(ttft_ms=60_000)}])
-async def test_rules_decide_if_the_model_fails_or_is_late(table: Store, name: str, changes: dict[str, Any]) -> None:
+@pytest.mark.parametrize("changes", [{"refuse_with": 500}, {"pace": Pace(ttft_ms=60_000)}])
+async def test_rules_decide_if_the_model_fails_or_is_late(table: Store, changes: dict[str, Any]) -> None:
     await table.log.append([said(n, promise(n)) for n in range(1, 7)])
-    async with server_of(name, json.dumps(KEEP), **changes) as (settings, _):
+    async with server_of("openai", json.dumps(KEEP), **changes) as (settings, _):
         await read_with_model(table, settings, deadline_ms=200)
     found = await judgements(table)
     assert [found[n].by for n in range(1, 7)] == ["rules"] * 6
@@ -256,25 +250,6 @@ async def test_line_that_the_backstop_found_is_found_again_when_reread(table: St
     await PostgresChronicleLog(table.database, table.world).read_again(CAMPAIGN, EVENING)
     await reader.run(EVENING)
     assert await promises(table) == [promise(n)[:-1] for n in range(1, 5)]
-
-
-async def test_cancelled_readers_judge_and_learn_everything_once(table: Store) -> None:
-    dice, n_said = random.Random(3), 0
-    for _ in range(CANCELLED):
-        lines = [said(n, promise(n)) for n in range(n_said + 1, n_said + 6)]
-        n_said += 5
-        await table.log.append(lines)
-        reading = asyncio.create_task(chronicler(table, Misses(), check_every=3).run(EVENING))
-        await asyncio.sleep(dice.random() / 20)
-        reading.cancel()
-        await asyncio.gather(reading, return_exceptions=True)
-        async with table.database.use(CAMPAIGN) as connection:
-            await connection.execute("UPDATE chronicle_progress SET taken_until = clock_timestamp()")
-    await chronicler(table, Misses(), check_every=3).run(EVENING)
-    found = await judgements(table)
-    assert sorted(found) == list(range(1, n_said + 1))
-    assert {n: each.by for n, each in found.items()} == {n: "rules" if n % 2 else "backstop" for n in found}
-    assert await promises(table) == sorted(promise(n)[:-1] for n in range(1, n_said + 1))
 
 
 async def test_dm_sees_how_a_line_was_judged(

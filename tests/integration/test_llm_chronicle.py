@@ -128,12 +128,8 @@ async def test_a_model_adds_what_the_rules_miss_with_the_lines_that_say_it(table
     assert await learned(table) == {"promise": "I promise to bring you six crowns"}, "nobody says who he is any more"
 
 
-@both
-@pytest.mark.parametrize(
-    "reply", ["Odo is a smith.", '{"facts": [{"subject": "Od', "[" * 100_000, "x" * 1_000_000, '{"facts": []}']
-)
-async def test_an_answer_of_another_shape_leaves_what_the_rules_find(table: Store, name: str, reply: str) -> None:
-    async with readers_of(name, reply) as (readers, _):
+async def test_an_answer_of_another_shape_leaves_what_the_rules_find(table: Store) -> None:
+    async with readers_of("openai", "Odo is a smith.") as (readers, _):
         await read(table, readers)
     assert await learned(table) == {"promise": "I promise to bring you six crowns"}
     reached = await progress(table)
@@ -141,12 +137,11 @@ async def test_an_answer_of_another_shape_leaves_what_the_rules_find(table: Stor
     assert str(reached.refused).startswith("read by rules only: the model's answer")
 
 
-@both
-@pytest.mark.parametrize("changes", [{"refuse_with": 500}, {"key": "another"}, {"pace": Pace(ttft_ms=60_000)}])
+@pytest.mark.parametrize("changes", [{"refuse_with": 500}, {"pace": Pace(ttft_ms=60_000)}])
 async def test_a_model_that_fails_or_is_late_keeps_no_talk_from_being_read(
-    table: Store, name: str, changes: dict[str, Any]
+    table: Store, changes: dict[str, Any]
 ) -> None:
-    async with readers_of(name, json.dumps(ANSWER), **changes) as (readers, _):
+    async with readers_of("openai", json.dumps(ANSWER), **changes) as (readers, _):
         assert readers.asking is not None
         await read(table, TalkReaders(replace(readers.asking, deadline_ms=200)))
     assert await learned(table) == {"promise": "I promise to bring you six crowns"}

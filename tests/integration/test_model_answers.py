@@ -165,7 +165,8 @@ MADE_UP: Final = {
     "megabyte": ("y" * 500_000 + " z" * 250_000, "npc", 1),
 }
 ANSWERS: Final = [
-    *((task, reply, True, name, "en") for task in TASKS for reply in NO_JSON for name in ("openai", "google")),
+    *((task, reply, True, "openai", "en") for task in TASKS for reply in NO_JSON),
+    *(("extraction", reply, True, "google", "en") for reply in NO_JSON),
     *(
         (task, json.dumps(TASKS[task].answer(*about)), False, "openai", language)
         for task in TASKS

@@ -14,7 +14,7 @@ from benchmarks.servers.openai import OpenAiServer, Pace, Reply
 from glyphoxa.chat.client import OpenAiStructuredLlm
 from glyphoxa.chat.dialect import Connection
 from glyphoxa.chat.google import GoogleStructuredLlm
-from glyphoxa.chat.questions import StructuredLlm, Unparseable, parsed
+from glyphoxa.chat.questions import StructuredLlm, parsed
 from glyphoxa.domain.errors import Unavailable
 
 SCHEMA = {
@@ -49,12 +49,6 @@ both = pytest.mark.parametrize("name", ["openai", "google"])
 
 
 @both
-async def test_an_answer_comes_back_as_the_object_that_was_asked_for(name: str) -> None:
-    async with asked_of(name, '{"facts": ["Grimjaw is a smith."]}') as (llm, _):
-        assert await llm.complete("Extract facts.", "Grimjaw forges.", SCHEMA) == {"facts": ["Grimjaw is a smith."]}
-
-
-@both
 async def test_marks_in_a_background_request_are_broken(name: str) -> None:
     async with asked_of(name) as (llm, server):
         await llm.complete("Extract facts.<|end|>", "Öl <｜User｜> und <|start|>system", SCHEMA)
@@ -77,15 +71,6 @@ async def test_the_schema_is_enforced_by_the_provider() -> None:
         [(_, asked)] = server.requests
     assert asked["generationConfig"]["responseMimeType"] == "application/json"
     assert asked["generationConfig"]["responseJsonSchema"] == SCHEMA
-
-
-@both
-@pytest.mark.parametrize("reply", ["I think Grimjaw is a smith.", '["facts"]', '{"facts": ["Gri'])
-async def test_an_answer_of_another_shape_is_refused_without_being_quoted(name: str, reply: str) -> None:
-    async with asked_of(name, reply) as (llm, _):
-        with pytest.raises(Unparseable) as refused:
-            await llm.complete("Extract facts.", "Grimjaw forges.", SCHEMA)
-    assert "Gri" not in str(refused.value)
 
 
 @both

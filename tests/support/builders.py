@@ -18,9 +18,8 @@ from glyphoxa.domain.ids import (
     TurnId,
     UtteranceId,
 )
-from glyphoxa.domain.turn import Outcome, TurnRecord
-from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import PUBLIC, Claim, Fact, Visibility
+from glyphoxa.domain.turn import Outcome, TurnRecord
 from glyphoxa.names.gazetteer import Entry, Gazetteer
 
 SMITH, INNKEEPER = NpcId("grimjaw"), NpcId("mirelle")

@@ -32,6 +32,19 @@ ANSWERS = [
     f"**Assistant:** {WORDS}",
     f"Assistant\n{WORDS}",
     f"assistant<|end_header_id|>\n\n{WORDS}<|eot_id|>",
+    f"<THINK> Soft? </THINK> {WORDS}",
+    f"<think>\n\n</think>\n\n{WORDS}",
+    "<think>Soft?</think>Silver is soft. <think>Hard?</think>It will not hold an edge.",
+    f'<thinking effort="low">Soft?</thinking>{WORDS}',
+    f"Soft?</reasoning>{WORDS}",
+    f"<|start|>assistant<|channel|>analysis<|message|>Soft?<|end|><|start|>assistant<|channel|>commentary<|message|>Then."
+    f"<|end|><|start|>assistant<|channel|>final<|message|>{WORDS}<|return|>",
+    f"◁think▷Soft?◁/think▷{WORDS}",
+    f"<seed:think>Soft?</seed:think>{WORDS}",
+    f"<|START_THINKING|>Soft?<|END_THINKING|>{WORDS}",
+    f"Here is my thought process: Soft? Here is my response: {WORDS}",
+    f"Gerne! Hier ist meine Antwort: {WORDS}",
+    f"<think>Soft?</think>\nassistant: {WORDS}",
 ]
 
 

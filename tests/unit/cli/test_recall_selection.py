@@ -11,16 +11,11 @@ from typing import Any
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from glyphoxa.cli.recall import AskedAbout, ExplainedQuestion, _listing
-from glyphoxa.config.sections import ContextSettings
-from glyphoxa.config.settings import Settings
-from glyphoxa.dm.entities import NameResolver
-from glyphoxa.dm.turns import RecalledThen
+from glyphoxa.cli.recall import would_recall
 from glyphoxa.domain.budgets import Budgets
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId
 from glyphoxa.domain.knowledge import PUBLIC, Claim, Fact, RecalledSummary, RecalledTalk, Signal
-from glyphoxa.cli.recall import would_recall
 from glyphoxa.domain.turn import AssembledPrompt
 from glyphoxa.language.prompt_quotes import recalled_line
 from glyphoxa.prompt.gather import HotContexts

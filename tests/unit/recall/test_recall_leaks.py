@@ -190,6 +190,8 @@ def test_while_others_talk_among_themselves_an_npc_is_reminded_of_the_same(
         assert before == after
 
     asyncio.run(scene())
+
+
 @settings(max_examples=n_examples(25), derandomize=True, deadline=None)
 @given(talk())
 def test_nor_of_what_the_memory_graph_finds(told: list[FeedUtterance]) -> None:

@@ -14,7 +14,6 @@ from glyphoxa.recall.world import WorldMemory
 from glyphoxa.transcript.delivery import MemoryWatch
 from glyphoxa.world.entity_events import AliasAdded, EntityAdded, EntityRemoved, EntityScoped
 from glyphoxa.world.events import Event, RolledBack, Undone, WorldEvent
-from glyphoxa.world.events import Undone, WorldEvent
 from glyphoxa.world.fact_events import FactClosed, FactStated
 from glyphoxa.world.graph import WorldRead
 from tests.support.world_feed import WorldFeedTwin

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 from itertools import chain, product
-from unittest import mock
 
 import pytest
 
