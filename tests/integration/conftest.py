@@ -109,6 +109,10 @@ def wide_tables(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def without_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    hurry_nobody(monkeypatch)
+
+
+def hurry_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wait for parts that a table would omit when late: a slow machine is no fault of the code.
 
     A deadline of less than a second is a test's own.

@@ -22,7 +22,7 @@ from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.adapters.postgres.store import open_store
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.errors import Corrupt
-from glyphoxa.domain.events import Degraded, MemoryChanged, TurnFinished
+from glyphoxa.domain.events import Degraded, MemoryChanged
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId
 from glyphoxa.domain.turn import Outcome, TurnRecord
 from glyphoxa.transcript.spool import Spool
@@ -70,13 +70,10 @@ def settings(tmp_path: Path, network: Network) -> Settings:
 async def answered(evening: Evening, text: str) -> TurnRecord:
     """Say it; the turn it came to, once both what was said and what was answered are on disk."""
     n_answers = evening.kept_texts.count("Aye.")
-    (await evening.ear()).say(text)
-    turns = await evening.until(
-        lambda: [e.turn for e in evening.told if isinstance(e, TurnFinished) and e.turn.text == text]
-    )
+    turn = await evening.asked(text)
     await evening.until(lambda: evening.kept_texts.count("Aye.") > n_answers)
-    assert turns[0].outcome is Outcome.ANSWERED
-    return turns[0]
+    assert turn.outcome is Outcome.ANSWERED
+    return turn
 
 
 def states(evening: Evening) -> list[str]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -23,8 +24,9 @@ from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, NpcId
 from glyphoxa.domain.knowledge import DM
 from glyphoxa.transcript.ports import TalkQuery
-from tests.support.live_table import SESSION, an_evening, settings_for, write_campaign
-from tests.support.patience import DEADLINE_MS
+from tests.integration.conftest import hurry_nobody
+from tests.support.live_table import SESSION, an_evening, patient, settings_for, write_campaign
+from tests.support.postgres import TestServer
 
 TOWN, GRIMJAW, ELDRINAX = CampaignId("town"), NpcId("grimjaw"), NpcId("eldrinax")
 
@@ -131,6 +133,9 @@ def lines_of(script: str) -> list[Line]:
     return lines
 
 
+SCRIPTS: Final = {"en": lines_of(ENGLISH), "de": lines_of(GERMAN)}
+
+
 @dataclass(frozen=True, slots=True)
 class Played:
     """An evening after it was played and read.
@@ -159,29 +164,20 @@ def settings_of(language: str, directory: Path, dsn: str) -> Settings:
         language=language,
         secrets=[{"text": SECRETS[language], "known_by": ["Grimjaw"]}],
     )
-    settings = settings_for(campaign, dsn, directory)
-    patient = {"recall_deadline_ms": DEADLINE_MS}
+    settings = patient(settings_for(campaign, dsn, directory))
     short = {"history_tokens": 400, "memory_interval": 1}
-    return settings.model_copy(update={"context": settings.context.model_copy(update={**patient, **short})})
+    return settings.model_copy(update={"context": settings.context.model_copy(update=short)})
 
 
-@pytest.fixture(params=["en", "de"])
-async def played(
-    request: pytest.FixtureRequest, tmp_path: Path, dsn: str, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[Played]:
-    language = str(request.param)
-    script = lines_of(ENGLISH if language == "en" else GERMAN)
-    async with an_evening(settings_of(language, tmp_path, dsn), monkeypatch) as evening:
-        players = {player.name: player.id for player in evening.table.campaign.players}
-        for line in script:
+async def play(language: str, directory: Path, dsn: str, monkeypatch: pytest.MonkeyPatch) -> dict[NpcId, str]:
+    """Play the whole evening, and read it. Returns all that each NPC's model was sent."""
+    async with an_evening(settings_of(language, directory, dsn), monkeypatch) as evening:
+        players = {player.name: player for player in evening.table.campaign.players}
+        for line in SCRIPTS[language]:
             for mouth in evening.mouths.values():
                 mouth.reply = line.reply or "Nobody hears this."
-            evening.table.say(players[line.player], line.text)
-            await evening.until(
-                lambda said=line.text: [  # type: ignore[misc]
-                    e for e in evening.told if isinstance(e, TurnFinished) and e.turn.raw_text == said
-                ]
-            )
+            evening.table.say(players[line.player].id, line.text)
+            await evening.finished(line.text)
         prompts = {
             npc: str([prompt.messages for prompt in (*mouth.asked, *mouth.primed)])
             + " ".join(e.turn.prompt.text for e in evening.told if isinstance(e, TurnFinished) and e.turn.npc_id == npc)
@@ -189,16 +185,31 @@ async def played(
         }
     async with open_store(dsn) as store:
         await chronicle_worker(store).read_new(TOWN)
+    return prompts
+
+
+@pytest.fixture(scope="module", params=["en", "de"])
+def once(
+    request: pytest.FixtureRequest, postgres: TestServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[str, str, dict[NpcId, str]]]:
+    """An evening that is played once: its language, its database, and all that each NPC's model was sent."""
+    language, database = str(request.param), asyncio.run(postgres.create())
+    dsn = postgres.server.dsn(database)
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        hurry_nobody(monkeypatch)
+        prompts = asyncio.run(play(language, tmp_path_factory.mktemp("evening"), dsn, monkeypatch))
+    yield language, dsn, prompts
+    asyncio.run(postgres.drop(database))
+
+
+@pytest.fixture
+async def played(once: tuple[str, str, dict[NpcId, str]]) -> AsyncIterator[Played]:
+    language, dsn, prompts = once
+    async with open_store(dsn) as store:
         states = await store.states(TOWN, SESSION).all()
         log = await said_in(PostgresChronicleLog(store.database, store.world), TOWN, SESSION)
-        yield Played(
-            language,
-            script,
-            store,
-            prompts,
-            tuple(state.text for state in states.values()),
-            [each.utterance for each in log],
-        )
+        texts = tuple(state.text for state in states.values())
+        yield Played(language, SCRIPTS[language], store, prompts, texts, [each.utterance for each in log])
 
 
 async def test_asides_are_marked_and_reach_no_prompt_or_recall(played: Played) -> None:

@@ -10,12 +10,10 @@ import pytest
 from glyphoxa.adapters.postgres.store import open_store
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
 from glyphoxa.config.settings import Settings
-from glyphoxa.domain.events import TurnFinished
 from glyphoxa.domain.ids import CampaignId
 from glyphoxa.domain.knowledge import DM, RecalledFact
-from glyphoxa.domain.turn import TurnRecord
-from tests.support.live_table import Evening, an_evening, settings_for, with_chronicle, write_campaign
-from tests.support.patience import DEADLINE_MS, DEADLINE_S
+from tests.support.live_table import an_evening, patient, settings_for, with_chronicle, write_campaign
+from tests.support.patience import DEADLINE_S
 
 TOWN = CampaignId("town")
 PROMISE = "Grimjaw, I promise to bring you the six crowns and the silver ring."
@@ -24,16 +22,7 @@ PROMISE = "Grimjaw, I promise to bring you the six crowns and the silver ring."
 @pytest.fixture
 def settings(tmp_path: Path, dsn: str) -> Settings:
     settings = with_chronicle(settings_for(write_campaign(tmp_path), dsn, tmp_path))
-    patient = {"recall_deadline_ms": DEADLINE_MS}
-    return settings.model_copy(update={"context": settings.context.model_copy(update=patient)})
-
-
-async def asked(evening: Evening, text: str) -> TurnRecord:
-    (await evening.ear(evening.table.campaign.players[0])).say(text)
-    turns = await evening.until(
-        lambda: [e.turn for e in evening.told if isinstance(e, TurnFinished) and e.turn.raw_text == text]
-    )
-    return turns[0]
+    return patient(settings)
 
 
 async def is_found(dsn: str, predicate: str) -> None:
@@ -49,11 +38,11 @@ async def test_promise_awaits_review_and_is_recalled_unasked_as_it_was_said(
     settings: Settings, dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with an_evening(settings, monkeypatch, session="first") as evening:
-        assert PROMISE not in (await asked(evening, "Grimjaw, good evening.")).prompt.text
-        await asked(evening, PROMISE)
+        assert PROMISE not in (await evening.asked("Grimjaw, good evening.")).prompt.text
+        await evening.asked(PROMISE)
         await is_found(dsn, "promise")
     async with an_evening(settings, monkeypatch, session="second") as evening:
-        turn = await asked(evening, "Grimjaw, good evening.")
+        turn = await evening.asked("Grimjaw, good evening.")
         assert PROMISE in turn.prompt.text
         facts = [each for each in turn.prompt.recalled if isinstance(each, RecalledFact) and not each.is_summary]
         assert not any("promise" in each.text for each in facts)

@@ -16,7 +16,7 @@ from glyphoxa.config.settings import Settings
 from glyphoxa.domain.events import MemoryChanged, TurnFinished, UtteranceRetracted
 from glyphoxa.domain.ids import CampaignId, NpcId, PlayerId
 from glyphoxa.web.own_lines import OwnLinesOfTable, RememberBody
-from tests.support.live_table import SESSION, Evening, an_evening, settings_for, write_campaign
+from tests.support.live_table import SESSION, Evening, an_evening, patient, settings_for, write_campaign
 from tests.support.network import Network, a_network
 from tests.support.patience import DEADLINE_MS
 
@@ -48,9 +48,7 @@ def without_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
 def settings_at(directory: Path, dsn: str, **memory: object) -> Settings:
     settings = settings_for(write_campaign(directory), dsn, directory)
     asking = settings.model_dump() | {"chronicle": {"llm": MODEL}, "memory": settings.memory.model_dump() | memory}
-    patient = {"recall_deadline_ms": DEADLINE_MS}
-    found = Settings.model_validate(asking)
-    return found.model_copy(update={"context": found.context.model_copy(update=patient)})
+    return patient(Settings.model_validate(asking))
 
 
 async def heard(evening: Evening, text: str) -> str:

@@ -7,40 +7,27 @@ from pathlib import Path
 import pytest
 
 from glyphoxa.adapters.postgres.store import open_store
-from glyphoxa.domain.events import TurnFinished
 from glyphoxa.domain.ids import CampaignId, EntityId, SceneId
 from glyphoxa.domain.knowledge import HIDDEN
 from glyphoxa.world.entity_events import EntityScoped
 from glyphoxa.world.events import Cause
-from tests.support.live_table import Evening, an_evening, settings_for, write_campaign
-from tests.support.patience import DEADLINE_MS
+from tests.support.live_table import an_evening, patient, settings_for, write_campaign
 
 TOWN = CampaignId("town")
-
-
-async def prompt_of(evening: Evening, text: str) -> str:
-    ear = await evening.ear()
-    ear.say(text)
-    turns = await evening.until(
-        lambda: [e.turn for e in evening.told if isinstance(e, TurnFinished) and e.turn.text == text]
-    )
-    return turns[-1].prompt.text
 
 
 async def test_a_place_that_is_hidden_is_in_neither_the_scene_nor_the_default_examples(
     tmp_path: Path, dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lives = {"source": "Grimjaw", "type": "LOCATED_AT", "target": "Ironhold"}
-    settings = settings_for(write_campaign(tmp_path, relationships=[lives]), dsn, tmp_path)
-    patient = {"recall_deadline_ms": DEADLINE_MS}
-    settings = settings.model_copy(update={"context": settings.context.model_copy(update=patient)})
+    settings = patient(settings_for(write_campaign(tmp_path, relationships=[lives]), dsn, tmp_path))
     async with an_evening(settings, monkeypatch) as evening:
         await evening.table.move(SceneId("inn"))
-        prompt = await prompt_of(evening, "Grimjaw, how is the ale?")
+        prompt = (await evening.asked("Grimjaw, how is the ale?")).prompt.text
         assert "Near Ironhold." in prompt and "You find me at Ironhold." in prompt
         async with open_store(dsn) as store:
             await store.world.commit(TOWN, [EntityScoped(EntityId("ironhold"), HIDDEN)], Cause("dm", 1))
-        assert "Near Ironhold." not in await prompt_of(evening, "Grimjaw, is the soup hot?")
+        assert "Near Ironhold." not in (await evening.asked("Grimjaw, is the soup hot?")).prompt.text
         await evening.table.move(SceneId("forge"))
         await evening.table.move(SceneId("inn"))
-        assert "Ironhold" not in await prompt_of(evening, "Grimjaw, how are you?")
+        assert "Ironhold" not in (await evening.asked("Grimjaw, how are you?")).prompt.text

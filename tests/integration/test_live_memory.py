@@ -9,7 +9,6 @@ import pytest
 
 from glyphoxa.adapters.postgres.store import open_store
 from glyphoxa.config.settings import Settings
-from glyphoxa.domain.events import TurnFinished
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, SpeakerId
 from glyphoxa.domain.knowledge import (
     HIDDEN,
@@ -21,13 +20,11 @@ from glyphoxa.domain.knowledge import (
     secret_of,
     witnessed_by,
 )
-from glyphoxa.domain.turn import TurnRecord
 from glyphoxa.transcript.sessions import EPISODE, episode_of
 from glyphoxa.world.entity_events import EntityAdded, EntityScoped
 from glyphoxa.world.events import Cause, Event
 from glyphoxa.world.fact_events import FactClosed, FactRevealed, FactScoped, FactStated
-from tests.support.live_table import Evening, an_evening, settings_for, write_campaign
-from tests.support.patience import DEADLINE_MS
+from tests.support.live_table import Evening, an_evening, patient, settings_for, write_campaign
 
 TOWN = CampaignId("town")
 GRIMJAW, ELDRINAX = NpcId("grimjaw"), NpcId("eldrinax")
@@ -49,9 +46,7 @@ def settings(tmp_path: Path, dsn: str) -> Settings:
         secrets=[{"text": "The king's crown is false.", "known_by": ["Grimjaw"]}],
     )
     settings = settings_for(campaign, dsn, tmp_path)
-    # A slow machine is no reason to leave a part out here.
-    patient = {"recall_deadline_ms": DEADLINE_MS}
-    return settings.model_copy(update={"context": settings.context.model_copy(update=patient)})
+    return patient(settings)
 
 
 async def happen(dsn: str, *events: Event) -> None:
@@ -59,17 +54,9 @@ async def happen(dsn: str, *events: Event) -> None:
         await store.world.commit(TOWN, events, Cause("dm", at_ms=1))
 
 
-async def asked(evening: Evening, text: str) -> TurnRecord:
-    (await evening.ear()).say(text)
-    turns = await evening.until(
-        lambda: [e.turn for e in evening.told if isinstance(e, TurnFinished) and e.turn.text == text]
-    )
-    return turns[0]
-
-
 async def of_both(evening: Evening, question: str) -> tuple[str, str]:
     """The prompts of Grimjaw and Eldrinax when they are asked this."""
-    prompts = [(await asked(evening, f"{name}, {question}")).prompt.text for name in ("Grimjaw", "Eldrinax")]
+    prompts = [(await evening.asked(f"{name}, {question}")).prompt.text for name in ("Grimjaw", "Eldrinax")]
     return prompts[0], prompts[1]
 
 
@@ -102,10 +89,10 @@ async def test_what_one_witnessed_or_was_told_is_in_its_prompt_only_and_says_why
 ) -> None:
     async with an_evening(settings, monkeypatch) as evening:
         await happen(dsn, told("The mine of Ironhold is flooded.", visibility))
-        turn = await asked(evening, "Grimjaw, tell me of Ironhold.")
+        turn = await evening.asked("Grimjaw, tell me of Ironhold.")
         assert "The mine of Ironhold is flooded." in turn.prompt.text
         assert why in [fact.reason for fact in turn.prompt.recalled]
-        turn = await asked(evening, "Eldrinax, what of Ironhold?")
+        turn = await evening.asked("Eldrinax, what of Ironhold?")
         assert "flooded" not in turn.prompt.text
         assert not any("flooded" in fact.text for fact in turn.prompt.recalled)
 
@@ -167,7 +154,7 @@ async def test_an_npc_s_tools_find_what_it_may_know(
         ):
             assert needle in await found(GRIMJAW, tool, **arguments)
             assert needle not in await found(ELDRINAX, tool, **arguments)
-        await asked(evening, "Grimjaw, my sister is a pirate.")
+        await evening.asked("Grimjaw, my sister is a pirate.")
         assert await evening.table.kept() == 2
         for npc in (GRIMJAW, ELDRINAX):
             assert "sister" in await found(npc, "memory_search_sessions", query="sister")

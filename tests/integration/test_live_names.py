@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import signal
 from collections.abc import Awaitable, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,23 +11,20 @@ from typing import Any
 import pytest
 
 from benchmarks.servers.openai import OpenAiServer, Reply
-from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.adapters.postgres.world.learned_names import PostgresLearnedNames
 from glyphoxa.cli.main import main
 from glyphoxa.config.settings import Settings
 from glyphoxa.dm.imported import EVERYTHING, SourceDocument, SourceWorld
-from glyphoxa.domain.events import TurnFinished, UtteranceRevised
+from glyphoxa.domain.events import UtteranceRevised
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId
 from glyphoxa.domain.knowledge import HIDDEN, PUBLIC, secret_of
-from glyphoxa.domain.turn import TurnRecord
 from glyphoxa.transcript.ports import TalkQuery
 from glyphoxa.world.entity_events import AliasAdded, AliasRemoved, EntityAdded, EntityRemoved, EntityScoped
 from glyphoxa.world.events import Cause, Event
 from tests.support.live_table import SESSION, Evening, an_evening, settings_for, write_campaign
 from tests.support.patience import DEADLINE_S
-from tests.support.postgres import TEST_SETTINGS, wait_until
 
 TOWN, GRIMJAW = CampaignId("town"), NpcId("grimjaw")
 CROWD = [{"name": f"Zorvath{a}{b}", "type": "concept"} for a in "bdfghjklmn" for b in "prstvwxzqk"]
@@ -62,13 +57,6 @@ async def taken_by(evening: Evening, happens: Awaitable[None]) -> None:
         await changed.wait()
 
 
-async def finished(evening: Evening, text: str) -> TurnRecord:
-    turns = await evening.until(
-        lambda: [e.turn for e in evening.told if isinstance(e, TurnFinished) and e.turn.text == text]
-    )
-    return turns[0]
-
-
 async def stored(store: Store) -> list[Utterance]:
     return await store.log.recent(TOWN, SESSION, since_ms=0)
 
@@ -85,7 +73,7 @@ async def test_what_the_dm_confirms_elsewhere_is_heard_right_from_the_next_utter
         assert ear.say(said) == said
         await taken_by(evening, dm(tmp_path, dsn, "accept", "Quibbleworth", "Eldrinax"))
         assert ear.say(said) == right
-        assert (await finished(evening, right)).raw_text == said
+        assert (await evening.finished(right)).raw_text == said
         evening.table.say(evening.table.campaign.players[1].id, said)
         await evening.until(lambda: evening.kept_texts.count(right) == 2)
         await taken_by(evening, dm(tmp_path, dsn, "undo"))
@@ -186,11 +174,11 @@ async def test_a_new_player_who_is_called_is_answered_by_no_npc_and_a_new_alias_
         ear = await evening.ear()
         await taken_by(evening, happen(dsn, EntityAdded(EntityId("ysolde"), "player", "Ysolde")))
         ear.say("Ysolde, what do you think?")
-        unanswered = await finished(evening, "Ysolde, what do you think?")
+        unanswered = await evening.finished("Ysolde, what do you think?")
         assert (unanswered.npc_id, unanswered.address_reason) == (None, "Ysolde, a player, was called")
         await taken_by(evening, happen(dsn, AliasAdded(EntityId("grimjaw"), "Old Hammerhand")))
         ear.say("Old Hammerhand, is it done?")
-        answered = await finished(evening, "Old Hammerhand, is it done?")
+        answered = await evening.finished("Old Hammerhand, is it done?")
         assert (answered.npc_id, answered.address_reason) == (GRIMJAW, "Grimjaw was called")
 
 
@@ -304,32 +292,6 @@ async def test_without_its_database_a_table_plays_with_the_names_of_the_file(
     async with an_evening(settings, monkeypatch) as evening:
         ear = await evening.ear()
         assert ear.say("Grimjaw, ride to iron hold.") == "Grimjaw, ride to Ironhold."
-        assert (await finished(evening, "Grimjaw, ride to Ironhold.")).npc_id == GRIMJAW
+        assert (await evening.finished("Grimjaw, ride to Ironhold.")).npc_id == GRIMJAW
         assert ear.say("Eldrinax, not Aldrunix.") == "Eldrinax, not Aldrunix."
         await evening.kept("Eldrinax, not Aldrunix.")
-
-
-async def test_a_database_that_goes_away_and_comes_back_is_followed_again(
-    reachable_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    server = EmbeddedPostgres(reachable_dir / "postgres", settings=TEST_SETTINGS)
-    await asyncio.to_thread(server.start)
-    settings = settings_for(write_campaign(tmp_path), server.dsn(), tmp_path)
-    said, right = "Grimjaw, have you seen Quibbleworth?", "Grimjaw, have you seen Eldrinax?"
-    try:
-        async with an_evening(settings, monkeypatch) as evening:
-            ear = await evening.ear()
-            await taken_by(evening, dm(tmp_path, server.dsn(), "accept", "Quibbleworth", "Eldrinax"))
-            pid = server.pid()
-            assert pid is not None
-            os.kill(pid, signal.SIGINT)
-            await asyncio.to_thread(wait_until, lambda: server.pid() is None)
-            assert ear.say(said) == right
-            await finished(evening, right)
-            await asyncio.to_thread(server.start)
-            await taken_by(evening, dm(tmp_path, server.dsn(), "undo"))
-            assert ear.say(said) == said
-            await finished(evening, said)
-            assert await evening.table.kept() == 4
-    finally:
-        await asyncio.to_thread(server.release)

@@ -11,14 +11,12 @@ from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.adapters.postgres.world.erasure import Meant, PostgresErasure
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.campaign import Campaign
-from glyphoxa.domain.events import TurnFinished, UtteranceKept, UtteranceRetracted, UtteranceRevised
+from glyphoxa.domain.events import UtteranceKept, UtteranceRetracted, UtteranceRevised
 from glyphoxa.domain.ids import CampaignId, NpcId, PlayerId, SpeakerId, UtteranceId
 from glyphoxa.domain.judgement import ConsentChange
-from glyphoxa.domain.turn import TurnRecord
 from glyphoxa.web.events import event_json
 from glyphoxa.world.events import Cause, WorldEvent
-from tests.support.live_table import SESSION, Evening, an_evening, settings_for, with_chronicle, write_campaign
-from tests.support.patience import DEADLINE_MS
+from tests.support.live_table import SESSION, Evening, an_evening, patient, settings_for, with_chronicle, write_campaign
 
 TOWN, GRIMJAW = CampaignId("town"), NpcId("grimjaw")
 BY_DM = Cause("dm", 1)
@@ -28,8 +26,7 @@ CLAIM = "It was Eldrinax who stole the tithe box."
 @pytest.fixture
 def settings(tmp_path: Path, dsn: str) -> Settings:
     settings = settings_for(write_campaign(tmp_path), dsn, tmp_path)
-    patient = {"recall_deadline_ms": DEADLINE_MS}
-    return settings.model_copy(update={"context": settings.context.model_copy(update=patient)})
+    return patient(settings)
 
 
 async def decided(dsn: str, decide: Callable[[Store], Awaitable[WorldEvent | None]]) -> WorldEvent:
@@ -40,18 +37,9 @@ async def decided(dsn: str, decide: Callable[[Store], Awaitable[WorldEvent | Non
     return event
 
 
-async def asked(evening: Evening, text: str) -> TurnRecord:
-    ear = await evening.ear()
-    ear.say(text)
-    turns = await evening.until(
-        lambda: [e.turn for e in evening.told if isinstance(e, TurnFinished) and e.turn.text == text]
-    )
-    return turns[-1]
-
-
 async def claimed(evening: Evening) -> UtteranceId:
     """Grimjaw says it, and it is in the log."""
-    await asked(evening, "Grimjaw, who was it?")
+    await evening.asked("Grimjaw, who was it?")
     [said] = await evening.until(
         lambda: [e.utterance for e in evening.told if isinstance(e, UtteranceKept) and e.utterance.text == CLAIM]
     )
@@ -70,17 +58,17 @@ async def test_what_is_retracted_leaves_the_prompt_of_an_npc_that_said_it_and_th
     async with an_evening(settings, monkeypatch, reply=CLAIM) as evening:
         said = await claimed(evening)
         evening.mouths[GRIMJAW].reply = "Aye."
-        assert CLAIM in (await asked(evening, "Grimjaw, are you sure?")).prompt.text
+        assert CLAIM in (await evening.asked("Grimjaw, are you sure?")).prompt.text
         event = await decided(dsn, lambda store: store.world.retract(TOWN, said, BY_DM))
         await evening.until(lambda: [e for e in evening.told if isinstance(e, UtteranceRetracted)])
-        assert CLAIM not in (await asked(evening, "Grimjaw, what did you say of the tithe box?")).prompt.text
+        assert CLAIM not in (await evening.asked("Grimjaw, what did you say of the tithe box?")).prompt.text
         assert [one["is_retracted"] for one in on_the_page(evening, evening.table.campaign)] == [True]
 
         await decided(dsn, lambda store: store.world.undo(TOWN, [event.seq], BY_DM))
         await evening.until(
             lambda: [e for e in evening.told if isinstance(e, UtteranceRetracted) and not e.is_retracted]
         )
-        again = await asked(evening, "Grimjaw, what was it you said of the tithe box?")
+        again = await evening.asked("Grimjaw, what was it you said of the tithe box?")
         assert again.prompt.text.count(f"Remembered: You said (earlier this evening): {CLAIM}") == 1
 
 
@@ -90,13 +78,13 @@ async def test_what_is_erased_leaves_the_prompts_of_an_open_table(
     async with an_evening(settings, monkeypatch, reply=CLAIM) as evening:
         said = await claimed(evening)
         evening.mouths[GRIMJAW].reply = "Aye."
-        assert CLAIM in (await asked(evening, "Grimjaw, are you sure?")).prompt.text
+        assert CLAIM in (await evening.asked("Grimjaw, are you sure?")).prompt.text
         async with open_store(dsn) as store:
             await PostgresErasure(store.database).erase(TOWN, Meant(session=SESSION), at_ms=1)
         await evening.until(
             lambda: [e for e in evening.told if isinstance(e, UtteranceRetracted) and e.utterance.id == said]
         )
-        prompt = (await asked(evening, "Grimjaw, what did you say of the tithe box?")).prompt.text
+        prompt = (await evening.asked("Grimjaw, what did you say of the tithe box?")).prompt.text
         assert CLAIM not in prompt
         assert "are you sure" not in prompt
 
@@ -109,7 +97,7 @@ async def test_corrected_words_replace_the_old_ones_in_prompts(
         evening.mouths[GRIMJAW].reply = "Aye."
         await decided(dsn, lambda store: store.world.correct(TOWN, said, "I never saw a thief.", BY_DM))
         await evening.until(lambda: [e for e in evening.told if isinstance(e, UtteranceRevised)])
-        prompt = (await asked(evening, "Grimjaw, are you sure?")).prompt.text
+        prompt = (await evening.asked("Grimjaw, are you sure?")).prompt.text
         assert "I never saw a thief." in prompt
         assert CLAIM not in prompt
         [page] = on_the_page(evening, evening.table.campaign)
@@ -124,11 +112,11 @@ async def test_what_is_rolled_back_leaves_the_prompt_too_and_stays_away_when_the
         evening.mouths[GRIMJAW].reply = "Aye."
         await decided(dsn, lambda store: store.world.rollback(TOWN, SESSION, 1, BY_DM))
         await evening.until(lambda: [e for e in evening.told if isinstance(e, UtteranceRetracted)])
-        prompt = (await asked(evening, "Grimjaw, are you sure?")).prompt.text
+        prompt = (await evening.asked("Grimjaw, are you sure?")).prompt.text
         assert CLAIM not in prompt
         assert "Grimjaw, who was it?" in prompt
     async with an_evening(settings, monkeypatch) as evening:
-        assert CLAIM not in (await asked(evening, "Grimjaw, who was it, then?")).prompt.text
+        assert CLAIM not in (await evening.asked("Grimjaw, who was it, then?")).prompt.text
 
 
 async def retracted(store: Store, said: UtteranceId) -> None:
@@ -159,11 +147,11 @@ async def test_what_is_taken_back_of_an_earlier_evening_leaves_the_prompts_of_an
         )
         await evening.table.kept()
     async with an_evening(settings, monkeypatch, session="second", reply="Aye.") as evening:
-        assert crowns in (await asked(evening, "Grimjaw, nice weather today.")).prompt.text
+        assert crowns in (await evening.asked("Grimjaw, nice weather today.")).prompt.text
         async with open_store(dsn) as store:
             await take_back(store, kept[0].id)
-        assert crowns not in (await asked(evening, "Grimjaw, lovely weather indeed.")).prompt.text
-        assert crowns not in (await asked(evening, "Grimjaw, what weather it is.")).prompt.text
+        assert crowns not in (await evening.asked("Grimjaw, lovely weather indeed.")).prompt.text
+        assert crowns not in (await evening.asked("Grimjaw, what weather it is.")).prompt.text
 
 
 async def test_what_an_npc_said_is_no_fact_the_next_evening(
@@ -173,6 +161,6 @@ async def test_what_an_npc_said_is_no_fact_the_next_evening(
     async with an_evening(settings, monkeypatch, session="first", reply=CLAIM) as evening:
         await claimed(evening)
     async with an_evening(settings, monkeypatch, session="second") as evening:
-        assert CLAIM not in (await asked(evening, "Grimjaw, who stole the tithe box?")).prompt.text
-        prompt = (await asked(evening, "Grimjaw, what did you say about the tithe box?")).prompt.text
+        assert CLAIM not in (await evening.asked("Grimjaw, who stole the tithe box?")).prompt.text
+        prompt = (await evening.asked("Grimjaw, what did you say about the tithe box?")).prompt.text
         assert f"\nRemembered: You said (last session): {CLAIM}" in prompt

@@ -11,7 +11,7 @@ import pytest
 
 from glyphoxa.app import reader
 from glyphoxa.config.settings import Settings
-from tests.integration.test_live_chronicle import PROMISE, asked, is_found
+from tests.integration.test_live_chronicle import PROMISE, is_found
 from tests.support.live_table import an_evening, settings_for, with_chronicle, write_campaign
 from tests.support.patience import DEADLINE_S
 
@@ -40,7 +40,7 @@ async def test_killed_reading_process_restarts_and_reads_everything(
     async with an_evening(settings, monkeypatch) as evening:
         first = await running()
         first.kill()
-        await asked(evening, PROMISE)
+        await evening.asked(PROMISE)
         await is_found(dsn, "promise")
         [second] = reading_processes()
         assert second.pid != first.pid
@@ -73,5 +73,5 @@ async def test_table_without_chronicle_and_embeddings_starts_no_reading_process(
     tmp_path: Path, dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with an_evening(settings_for(write_campaign(tmp_path), dsn, tmp_path), monkeypatch) as evening:
-        await asked(evening, "Grimjaw, good evening.")
+        await evening.asked("Grimjaw, good evening.")
         assert reading_processes() == []

@@ -7,22 +7,12 @@ from pathlib import Path
 import pytest
 
 from glyphoxa.adapters.postgres.store import open_store
-from glyphoxa.domain.events import TurnFinished
 from glyphoxa.domain.ids import CampaignId, EntityId
 from glyphoxa.world.entity_events import EntitiesMerged
 from glyphoxa.world.events import Cause
-from tests.support.live_table import Evening, an_evening, settings_for, write_campaign
-from tests.support.patience import DEADLINE_MS
+from tests.support.live_table import an_evening, patient, settings_for, write_campaign
 
 BARON, STRANGER, OLD_MAN = EntityId("baron-aldric"), EntityId("the-hooded-stranger"), EntityId("old-tobin")
-
-
-async def prompt_of(evening: Evening, text: str) -> str:
-    (await evening.ear()).say(text)
-    turns = await evening.until(
-        lambda: [e.turn for e in evening.told if isinstance(e, TurnFinished) and e.turn.text == text]
-    )
-    return turns[0].prompt.text
 
 
 async def test_who_hears_the_name_of_a_secret_identity_is_not_told_whose_it_is(
@@ -38,12 +28,11 @@ async def test_who_hears_the_name_of_a_secret_identity_is_not_told_whose_it_is(
         ],
     )
     settings = settings_for(campaign, dsn, tmp_path)
-    patient = {"recall_deadline_ms": DEADLINE_MS}
-    settings = settings.model_copy(update={"context": settings.context.model_copy(update=patient)})
+    settings = patient(settings)
     async with an_evening(settings, monkeypatch) as evening:
         async with open_store(dsn) as store:
             merges = [EntitiesMerged(BARON, STRANGER), EntitiesMerged(BARON, OLD_MAN)]
             await store.world.commit(CampaignId("town"), merges, Cause("dm", at_ms=1))
-        assert "Aldric" not in await prompt_of(evening, "Eldrinax, who is The Hooded Stranger?")
-        assert "ruler of the valley" in await prompt_of(evening, "Eldrinax, what of Baron Aldric?")
-        assert "ruler of the valley" in await prompt_of(evening, "Eldrinax, what of Old Tobin?")
+        assert "Aldric" not in (await evening.asked("Eldrinax, who is The Hooded Stranger?")).prompt.text
+        assert "ruler of the valley" in (await evening.asked("Eldrinax, what of Baron Aldric?")).prompt.text
+        assert "ruler of the valley" in (await evening.asked("Eldrinax, what of Old Tobin?")).prompt.text

@@ -9,12 +9,10 @@ import pytest
 from glyphoxa.app.desk import desk_of
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.campaign import Player
-from glyphoxa.domain.events import TurnFinished, UtteranceKept, UtteranceRetracted, UtteranceRevised
+from glyphoxa.domain.events import UtteranceKept, UtteranceRetracted, UtteranceRevised
 from glyphoxa.domain.ids import PlayerId
-from glyphoxa.domain.turn import TurnRecord
 from glyphoxa.web.events import event_json
-from tests.support.live_table import Evening, an_evening, settings_for, write_campaign
-from tests.support.patience import DEADLINE_MS
+from tests.support.live_table import Evening, an_evening, patient, settings_for, write_campaign
 
 UNKNOWN = "somebody at the table"
 TABLE = Player(PlayerId("table"), UNKNOWN, table=True)
@@ -24,21 +22,11 @@ PARTY = [{"name": "Tamsin"}, {"name": "Bran"}, {"name": "The Game Master", "dm":
 @pytest.fixture
 def settings(tmp_path: Path, dsn: str) -> Settings:
     settings = settings_for(write_campaign(tmp_path, players=PARTY), dsn, tmp_path)
-    patient = {"recall_deadline_ms": DEADLINE_MS}
-    return settings.model_copy(update={"context": settings.context.model_copy(update=patient)})
-
-
-async def said(evening: Evening, text: str) -> TurnRecord:
-    """Have somebody say this into the shared microphone. Returns the finished turn."""
-    (await evening.ear(TABLE)).say(text)
-    turns = await evening.until(
-        lambda: [e.turn for e in evening.told if isinstance(e, TurnFinished) and e.turn.text == text]
-    )
-    return turns[-1]
+    return patient(settings)
 
 
 async def speaker(evening: Evening, text: str) -> str:
-    await said(evening, text)
+    await evening.asked(text, TABLE)
     return (await evening.kept(text)).speaker_name
 
 
@@ -53,10 +41,10 @@ async def test_shared_microphone_has_an_unknown_speaker_until_one_is_named(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with an_evening(settings, monkeypatch) as evening:
-        asked = await said(evening, "Grimjaw, is my sword done?")
+        asked = await evening.asked("Grimjaw, is my sword done?", TABLE)
         assert f"{UNKNOWN} says: Grimjaw, is my sword done?" in asked.prompt.text
         assert (await evening.kept("Grimjaw, is my sword done?")).speaker_id == TABLE.id
-        asked = await said(evening, "This is Tamsin. Grimjaw, is mine done?")
+        asked = await evening.asked("This is Tamsin. Grimjaw, is mine done?", TABLE)
         assert "Tamsin says: This is Tamsin. Grimjaw, is mine done?" in asked.prompt.text
         kept = await evening.kept("This is Tamsin. Grimjaw, is mine done?")
         assert kept.speaker_id == "tamsin"
@@ -65,7 +53,7 @@ async def test_shared_microphone_has_an_unknown_speaker_until_one_is_named(
         assert message["speaker"] == {"id": "table", "name": "Tamsin", "kind": "player"}
         assert await speaker(evening, "Bran here: Grimjaw, and mine?") == "Bran"
         assert await speaker(evening, "Grimjaw, this is Bran.") == UNKNOWN
-        asked = await said(evening, "What does it cost?")
+        asked = await evening.asked("What does it cost?", TABLE)
         assert (asked.npc_id, asked.speaker_name) == ("grimjaw", UNKNOWN)  # the seat need not call him again
 
 
@@ -73,7 +61,7 @@ async def test_shared_microphone_gives_no_voice_command_of_the_game_master(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with an_evening(settings, monkeypatch) as evening:
-        assert (await said(evening, "Grimjaw, be quiet.")).unaddressed is None
+        assert (await evening.asked("Grimjaw, be quiet.", TABLE)).unaddressed is None
         assert await speaker(evening, "This is The Game Master. Grimjaw, be quiet.") == UNKNOWN
 
 
@@ -104,17 +92,17 @@ async def test_corrected_speaker_reaches_the_open_table_and_its_undo_does(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with an_evening(settings, monkeypatch) as evening:
-        await said(evening, "Grimjaw, I lost my sword.")
+        await evening.asked("Grimjaw, I lost my sword.", TABLE)
         await evening.table.kept()
         assert evening.desk is not None
         desk = await desk_of(evening.desk)
         line = await desk.sessions.find("lost my sword")
         event = await desk.timeline.correct(line, line.text, by=desk.resolver.speaking_player("tamsin"))
         await evening.until(lambda: revisions(evening) == [(UNKNOWN, "Tamsin")])
-        asked = await said(evening, "Grimjaw, what did I tell you?")
+        asked = await evening.asked("Grimjaw, what did I tell you?", TABLE)
         assert "Tamsin says: Grimjaw, I lost my sword." in asked.prompt.text
         assert UNKNOWN not in asked.prompt.text.partition("I lost my sword")[0]
         await desk.timeline.undo(event.seq)
         await evening.until(lambda: revisions(evening)[1:] == [("Tamsin", UNKNOWN)])
-        asked = await said(evening, "Grimjaw, do you hear me?")
+        asked = await evening.asked("Grimjaw, do you hear me?", TABLE)
         assert f"{UNKNOWN} says: Grimjaw, I lost my sword." in asked.prompt.text

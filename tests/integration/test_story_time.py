@@ -10,13 +10,11 @@ from glyphoxa.adapters.postgres.store import open_store
 from glyphoxa.app.background import timeline_writer
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.calendar import StoryDays
-from glyphoxa.domain.events import TurnFinished
 from glyphoxa.domain.ids import CampaignId, SessionId
 from glyphoxa.domain.turn import TurnRecord
 from tests.support.builders import SMITH
 from tests.support.command_line import run
-from tests.support.live_table import Evening, an_evening, settings_for, write_campaign
-from tests.support.patience import DEADLINE_MS
+from tests.support.live_table import an_evening, patient, settings_for, write_campaign
 
 TOWN = CampaignId("town")
 MONTHS = {"Hammer": 30, "Midwinter": 1, "Alturiak": 30}
@@ -35,8 +33,7 @@ def campaign_file(directory: Path, *, today: str = "", language: str = "en") -> 
 @pytest.fixture
 def settings(tmp_path: Path, dsn: str) -> Settings:
     settings = settings_for(campaign_file(tmp_path, today="12 Hammer 1492"), dsn, tmp_path)
-    patient = {"recall_deadline_ms": DEADLINE_MS}
-    return settings.model_copy(update={"context": settings.context.model_copy(update=patient)})
+    return patient(settings)
 
 
 @pytest.fixture
@@ -46,21 +43,13 @@ def settings_file(tmp_path: Path, dsn: str) -> Path:
     return path
 
 
-async def said(evening: Evening, text: str) -> TurnRecord:
-    (await evening.ear()).say(text)
-    turns = await evening.until(
-        lambda: [e.turn for e in evening.told if isinstance(e, TurnFinished) and e.turn.text == text]
-    )
-    return turns[0]
-
-
 async def two_evenings(settings: Settings, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One on 12 Hammer, one on 25 Hammer."""
     async with an_evening(settings, monkeypatch, session="s1") as evening:
-        await said(evening, NINE)
+        await evening.asked(NINE)
     campaign_file(directory, today="25 Hammer 1492")
     async with an_evening(settings, monkeypatch, session="s2") as evening:
-        await said(evening, TWO)
+        await evening.asked(TWO)
     campaign_file(directory, today="3 Alturiak 1492")
 
 
@@ -82,7 +71,7 @@ async def test_a_question_that_names_a_day_of_the_story_finds_its_evening(
     await two_evenings(settings, tmp_path, monkeypatch)
     async with an_evening(settings, monkeypatch, session="s3") as evening:
         for day, session in (("on 12 Hammer", "s1"), ("on the 25th of Hammer", "s2"), ("before 20 Hammer", "s1")):
-            assert best(await said(evening, f"Grimjaw, how much silver did the ferryman ask of me {day}?")) == session
+            assert best(await evening.asked(f"Grimjaw, how much silver did the ferryman ask of me {day}?")) == session
     asked = "How much silver did the ferryman ask of Tamsin {}?"
     for options in (["--lexical"], ["--method", "hybrid"]):
         for day, session in (("on 12 Hammer", "s1"), ("on 25 Hammer 1492", "s2")):
@@ -98,6 +87,23 @@ async def test_a_question_that_names_a_day_of_the_story_finds_its_evening(
     assert NINE not in recap.split(TWO)[0]
 
 
+async def test_in_german_too(
+    settings: Settings, settings_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    campaign_file(tmp_path, today="12 Hammer 1492", language="de")
+    async with an_evening(settings, monkeypatch, session="s1") as evening:
+        await evening.asked("Der Fährmann wollte neun Silber.")
+    campaign_file(tmp_path, today="25 Hammer 1492", language="de")
+    async with an_evening(settings, monkeypatch, session="s2") as evening:
+        await evening.asked("Der Fährmann wollte zwei Silber.")
+    for day, number in (("am 12. Hammer", "neun"), ("am 25. Hammer 1492", "zwei")):
+        table = await shown(
+            capsys, "recall", f"Was wollte der Fährmann {day}?", "--npc", "Grimjaw", "--lexical",
+            "--config", settings_file,
+        )  # fmt: skip
+        assert number in table.splitlines()[1], table
+
+
 async def test_dm_advances_and_corrects_story_days(
     settings: Settings, settings_file: Path, dsn: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
@@ -111,13 +117,13 @@ async def test_dm_advances_and_corrects_story_days(
         return times.sessions
 
     async with an_evening(settings, monkeypatch, session="s1") as evening:
-        await said(evening, NINE)
+        await evening.asked(NINE)
         assert "session s1 continues on it" in await calendar("today", "13", "Hammer")
     number = 1492 * 61 + 11
     assert await days() == {"s1": StoryDays(number, number + 1)}
     # The file still says the 12th, as it did before. The DM's date also holds for the next evening.
     async with an_evening(settings, monkeypatch, session="s2") as evening:
-        await said(evening, TWO)
+        await evening.asked(TWO)
     assert (await days())["s2"] == StoryDays(number + 1, number + 1)
     assert "was played on 14 Hammer 1492 to Midwinter 1492" in await calendar("days", "s2", "14 Hammer", "Midwinter")
     table = await calendar("calendar")
@@ -129,7 +135,7 @@ async def test_dm_advances_and_corrects_story_days(
     assert "the next session begins on it" in await calendar("today", "1 Alturiak")
     assert await days() == {"s1": StoryDays(number - 1, number - 1), "s2": StoryDays(number + 2, number + 19)}
     async with an_evening(settings, monkeypatch, session="s3") as evening:
-        await said(evening, TWO)
+        await evening.asked(TWO)
     assert (await days())["s3"] == StoryDays(number + 20, number + 20)
 
 
@@ -138,7 +144,7 @@ async def test_summary_of_an_earlier_session_has_the_day_that_yesterday_meant(
 ) -> None:
     here, asked = ("--config", settings_file), ("--npc", "Grimjaw", "--say", "When did the granary burn?")
     async with an_evening(settings, monkeypatch, session="s1") as evening:
-        await said(evening, "Grimjaw, yesterday the granary burned down.")
+        await evening.asked("Grimjaw, yesterday the granary burned down.")
     async with open_store(dsn) as store:
         told = await (await timeline_writer(store, TOWN)).sum_up(SessionId("s1"))
     assert told is not None
@@ -180,7 +186,7 @@ async def test_a_day_that_there_is_not_changes_nothing(
     capsys: Capture,
 ) -> None:
     async with an_evening(settings, monkeypatch, session="s1") as evening:
-        await said(evening, NINE)
+        await evening.asked(NINE)
     before = await shown(capsys, "campaign", "calendar", "--config", settings_file)
     assert await run("campaign", *arguments, "--config", settings_file) == 1
     assert why in capsys.readouterr().err

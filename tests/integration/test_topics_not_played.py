@@ -13,8 +13,7 @@ import pytest
 from glyphoxa.app.models import LocalModels
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.campaign import Safety
-from glyphoxa.domain.events import TurnFinished
-from glyphoxa.domain.turn import Asked, Fault, TurnRecord, Verdict
+from glyphoxa.domain.turn import Asked, Fault, Verdict
 from glyphoxa.npc.mouth import SentenceRejected, SentenceStarted
 from glyphoxa.prompt.select import NOT_PLAYED
 from glyphoxa.prompt.wording import StandIns, wording
@@ -22,8 +21,7 @@ from glyphoxa_pipelines.cascaded import CharacterRules
 from tests.support.builders import a_campaign
 from tests.support.command_line import CommandLine, a_settings_file
 from tests.support.gemini_live_server import GeminiLiveServer
-from tests.support.live_table import Evening, an_evening, settings_for, write_campaign
-from tests.support.patience import DEADLINE_MS
+from tests.support.live_table import an_evening, patient, settings_for, write_campaign
 from tests.support.pipecat_fakes import model_server, stage
 from tests.support.realtime_server import RealtimeServer, SpokenReply
 from tests.support.s2s_play import brisk, play_with
@@ -75,27 +73,18 @@ async def test_speech_to_speech_reply_ends_before_a_line(kind: Any) -> None:
     assert finished.heard == "Good day."
 
 
-async def asked(evening: Evening, text: str) -> TurnRecord:
-    (await evening.ear()).say(text)
-    turns = await evening.until(
-        lambda: [e.turn for e in evening.told if isinstance(e, TurnFinished) and e.turn.raw_text == text]
-    )
-    return turns[0]
-
-
 async def test_dm_sees_why_a_turn_was_redirected_and_no_prompt_recalls_it(
     tmp_path: Path, dsn: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     campaign = write_campaign(tmp_path, safety={"lines": ["spiders"], "veils": ["torture"]})
     settings = settings_for(campaign, dsn, tmp_path)
-    patient = {"recall_deadline_ms": DEADLINE_MS}
-    settings = settings.model_copy(update={"context": settings.context.model_copy(update=patient)})
+    settings = patient(settings)
     async with an_evening(settings, monkeypatch, session="s1") as evening:
-        await asked(evening, "Grimjaw, a spider bit my brother Joren at the mill.")
-        await asked(evening, "Grimjaw, my brother Joren was at the mill.")
+        await evening.asked("Grimjaw, a spider bit my brother Joren at the mill.")
+        await evening.asked("Grimjaw, my brother Joren was at the mill.")
     async with an_evening(settings, monkeypatch, session="s2") as evening:
-        turn = await asked(evening, "Grimjaw, where was my brother Joren?")
-        redirected = await asked(evening, "Grimjaw, do you keep spiders?")
+        turn = await evening.asked("Grimjaw, where was my brother Joren?")
+        redirected = await evening.asked("Grimjaw, do you keep spiders?")
     assert "at the mill" in turn.prompt.text and "spider" not in turn.prompt.text
     assert turn.flags == ()
     assert any("spider" in one.recalled.text and one.why == NOT_PLAYED for one in turn.prompt.rejected)

@@ -19,16 +19,17 @@ from glyphoxa.app.scope import Scope
 from glyphoxa.app.table import OpenedTable, open_table
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.campaign import Player
-from glyphoxa.domain.events import TableEvent, UtteranceKept
+from glyphoxa.domain.events import TableEvent, TurnFinished, UtteranceKept
 from glyphoxa.domain.heard import Draft, EagerTurn, Heard, HeardWord, PartialHeard, SpeechStarted, TurnEnded, Utterance
 from glyphoxa.domain.ids import NpcId, PlayerId, SessionId, TurnId
+from glyphoxa.domain.turn import TurnRecord
 from glyphoxa.language.words import words
 from glyphoxa.npc.mouth import Injected, Mouth
 from glyphoxa.npc.session import TableSession
 from glyphoxa.npc.table import Ear
 from glyphoxa.prompt.prompt import Prompt, PromptShape, compose
 from tests.support.mouth_twin import MouthTwin
-from tests.support.patience import DEADLINE_S
+from tests.support.patience import DEADLINE_MS, DEADLINE_S
 
 if TYPE_CHECKING:
     import pytest  # the processes of `stubborn` do without it
@@ -93,6 +94,13 @@ def settings_for(campaign: Path, dsn: str, data: Path, **correction: Any) -> Set
             "providers": {**cloud, "embeddings": {"name": "none"}},
             "correction": correction,
         }
+    )
+
+
+def patient(settings: Settings) -> Settings:
+    """Leave no part out of a prompt because this machine is slow."""
+    return settings.model_copy(
+        update={"context": settings.context.model_copy(update={"recall_deadline_ms": DEADLINE_MS})}
     )
 
 
@@ -275,6 +283,24 @@ class Evening:
                 self._news.clear()
                 await self._news.wait()
         return value
+
+    async def asked(self, text: str, player: Player | None = None) -> TurnRecord:
+        """Say it; return the turn that it became, once that has finished.
+
+        Args:
+            player: The first of the campaign, unless another is given.
+        """
+        (await self.ear(player)).say(text)
+        return await self.finished(text)
+
+    async def finished(self, text: str) -> TurnRecord:
+        """The latest turn with these words, as they were heard or as they were corrected, once it has finished."""
+        turns = await self.until(
+            lambda: [
+                e.turn for e in self.told if isinstance(e, TurnFinished) and text in (e.turn.text, e.turn.raw_text)
+            ]
+        )
+        return turns[-1]
 
     async def kept(self, raw: str) -> Utterance:
         """The utterance that was heard as `raw`, once it is on disk."""
