@@ -8,7 +8,6 @@ import shlex
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from subprocess import Popen
 from typing import Any
 
 import pytest
@@ -18,6 +17,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from glyphoxa.config.campaign_file import read_campaign
 from tests.integration.test_serve_ends import a_table, ended, read_until
 from tests.support.command_line import run
+from tests.support.forked import ForkedProcess
 from tests.support.live_table import write_campaign
 from tests.support.patience import DEADLINE_S
 from tests.support.web_client import next_of
@@ -51,7 +51,7 @@ def naming_no_campaign(settings: Path) -> tuple[Path, str]:
 
 
 @asynccontextmanager
-async def a_page(process: Popen[str]) -> AsyncIterator[ClientConnection]:
+async def a_page(process: ForkedProcess) -> AsyncIterator[ClientConnection]:
     row = await asyncio.to_thread(read_until, process, "is open at")
     origin = next(word for word in row.split() if word.startswith("http")).rstrip("/")
     async with asyncio.timeout(DEADLINE_S):

@@ -72,8 +72,6 @@ class StubbornMouth(AnsweringMouth):
             super()._done_with(turn)
 
     async def close(self) -> None:
-        if self.what == "mouth":
-            await never()
         if self.what == "loop":
             time.sleep(1_000_000)  # noqa: ASYNC251 - what no event loop survives
 
@@ -82,14 +80,8 @@ async def _listen_in_vain(self: Server, listener: socket.socket) -> None:
     raise OSError("no sound comes through this wall")
 
 
-async def _listen_for_a_moment(self: Server, listener: socket.socket) -> None: ...
-
-
 async def _keep_never(self: Journal, utterance: Utterance) -> None:
     await never()
-
-
-_PAGES = {"page fails": _listen_in_vain, "page ends": _listen_for_a_moment}
 
 
 def serve_stubbornly(what: str, arguments: list[str]) -> int:
@@ -111,8 +103,8 @@ def serve_stubbornly(what: str, arguments: list[str]) -> int:
     engines.find_mouth = lambda engine, *, files: open_mouth
     if what == "journal":
         Journal.keep = _keep_never  # type: ignore[method-assign]
-    if what in _PAGES:
-        Server.listen = _PAGES[what]  # type: ignore[method-assign]
+    if what == "page fails":
+        Server.listen = _listen_in_vain  # type: ignore[method-assign]
     return main(["serve", *arguments])
 
 
