@@ -1,22 +1,11 @@
 """The Dockerfile and compose.yaml, without a container engine: their instructions are read and performed by tests.
 
-`make container` performs every instruction as it stands, in roots of Debian bookworm that `debootstrap` makes: packages
-from Debian's mirror, the whole lock, the wheel, `pip check`. Then the container is started with its own CMD, the
-campaign of the demo, the local models of this machine and the embedded database, until its health check succeeds, and
-is stopped with SIGTERM. It takes minutes. The wheels of the lock are fetched outside and lent to the build.
-
-`make test` performs the same file with three stand-ins, as that costs too much there:
-
-- The image is this machine's own file system, under an overlay, with the accounts of a bare Debian.
-- RUN lines with `apt-get` are skipped, so that a package which is missing in the list is not found out.
-- RUN lines that make environments and install from the lock lend the packages and the pip of this environment instead.
-  So nothing is found out about `--require-hashes`, or about what does not build or load on a bare Debian.
-
-All else is real in both: what .dockerignore lets through, COPY, the wheel and its installation, `pip check`, users and
-their rights, ENV, process 1 as the user of the image, the health check, and the end. In `make test` the table has cloud
-providers that nobody asks, and no database.
-
-Neither pulls an image, and neither shows what Docker's network does: the container has a loopback alone.
+`make container`, and `make proof`, perform every instruction as it stands, in roots of Debian bookworm that
+`debootstrap` makes: packages from Debian's mirror, the whole lock, the wheel, `pip check`. Then the container is
+started with its own CMD, the campaign of the demo, the local models of this machine and the embedded database, until
+its health check succeeds, and is stopped with SIGTERM. It takes minutes. The wheels of the lock are fetched outside
+and lent to the build. No image is pulled, and the container has a loopback alone: what Docker's network does is not
+shown.
 """
 
 from __future__ import annotations
@@ -26,8 +15,6 @@ import re
 import shutil
 import subprocess
 import sys
-import sysconfig
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -41,23 +28,12 @@ from glyphoxa.config.settings import read_settings
 from glyphoxa.plugins.monitoring.settings import ObservabilitySettings
 from glyphoxa.providers.rows import rows
 from tests.support.container import Build, Lent, Root, bare_debian, need_overlays, open_place, send_context, started
-from tests.support.dockerfile import Copy, Run, Stage, Step, context_files, read_stages
-from tests.support.live_table import write_campaign
-from tests.support.patience import DEADLINE_S
+from tests.support.dockerfile import Copy, Run, Stage, context_files, read_stages
+from tests.support.proof import IS_PROOF
 
 ROOT = Path(__file__).parents[2]
-IS_COMPLETE = "GLYPHOXA_CONTAINER" in os.environ
+IS_COMPLETE = IS_PROOF or "GLYPHOXA_CONTAINER" in os.environ
 BOOKWORM_PYTHON = (3, 11)
-MACHINE = Path("/")
-LENT = "/opt/lent"
-LENDING = f"""
-for each in tools glyphoxa; do
-    python3 -m venv --without-pip /opt/$each
-    echo {LENT} > $(echo /opt/$each/lib/python3.*/site-packages)/lent.pth
-done
-printf '#!/bin/sh\\nexec /opt/tools/bin/python -m pip "$@"\\n' > /opt/tools/bin/pip
-chmod 755 /opt/tools/bin/pip
-"""
 WHEELS = "/opt/wheels"
 KEYS = {row.key_env for row in rows() if row.key_env}
 
@@ -73,34 +49,6 @@ def compose() -> dict[str, Any]:
     return document
 
 
-@pytest.mark.skipif(IS_COMPLETE, reason="the complete form runs instead")
-def test_image_serves_as_ordinary_user_until_it_is_stopped(stages: list[Stage], tmp_path: Path) -> None:
-    packages = Path(sysconfig.get_path("purelib"))
-    if packages.stat().st_mode & 0o005 != 0o005:
-        pytest.skip(f"only its owner can read {packages}, and the image's user must: make .venv again with umask 022")
-    with open_place(in_memory()) as place:
-        need_overlays(place)
-        lent = [Lent(packages, LENT)]
-        build = Build(place, sent(place), MACHINE, lent)
-        for name in ("builder", "final"):
-            build.roots[name] = a_machine_like_this(place / name, lent)
-        for stage in stages:
-            build.stage(with_stand_ins(stage))
-        campaign = tmp_path / "campaign"
-        campaign.mkdir()
-        write_campaign(campaign)
-        cloud = {"stt": {"name": "deepgram-nova"}, "llm": {"name": "openai"}, "tts": {"name": "openai"}}
-        settings = {"providers": {**cloud, "embeddings": {"name": "none"}}, "memory": {"postgres_dsn": "none"}}
-        (campaign / "settings.yaml").write_text(yaml.safe_dump(settings), "utf-8")
-        serves_until_it_is_stopped(
-            build.roots["final"],
-            stages[-1],
-            [*stages[-1].command, "--config", "/campaign/settings.yaml"],
-            environment=dict.fromkeys(KEYS, "nobody-asks"),
-            volumes=[Lent(campaign, "/campaign")],
-        )
-
-
 @pytest.mark.skipif(not IS_COMPLETE, reason="takes minutes: `make container`")
 def test_image_is_built_and_serves_on_bare_debian(stages: list[Stage], tmp_path: Path) -> None:
     kept = platformdirs.user_cache_path("glyphoxa") / "test-container"
@@ -110,73 +58,25 @@ def test_image_is_built_and_serves_on_bare_debian(stages: list[Stage], tmp_path:
         bookworm = bare_debian(kept, "bookworm")
         lent = [Lent(wheels_of_the_lock(kept), WHEELS)]
         offline = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": WHEELS}
-        build = Build(place, sent(place), bookworm, lent, offline)
+        build = Build(place, send_context(context_files(ROOT), ROOT, place), bookworm, lent, offline)
         for stage in stages:
             build.stage(stage)
         tools = {"pip", "hatchling", "setuptools", "editables"}
         (packages,) = (place / "final/upper/opt/glyphoxa/lib").glob("python3.*/site-packages")
         assert tools.isdisjoint(path.name for path in packages.iterdir())
         shutil.copytree(ROOT / "demo", tmp_path / "campaign")
-        serves_until_it_is_stopped(
-            Root(bookworm, build.roots["final"].place),
-            stages[-1],
-            stages[-1].command,
-            environment={"GLYPHOXA_MODELS": "/models"},
-            volumes=[Lent(tmp_path / "campaign", "/campaign"), Lent(default_directory(), "/models")],
-        )
-
-
-def serves_until_it_is_stopped(
-    root: Root, stage: Stage, command: list[str], *, environment: dict[str, str], volumes: list[Lent]
-) -> None:
-    with started(root, stage, command=command, environment=environment, volumes=volumes) as container:
-        container.wait_until_healthy(within_s=1_800 if IS_COMPLETE else DEADLINE_S)  # real models read real prompts
-        assert container.owner() != 0
-        assert container.end() == 0, container.said()
-        assert "is open at" in container.said()
-        assert "Traceback" not in container.said()
-    data = root.place / "upper/data"
-    assert list(data.iterdir()), "what is kept is kept in the volume"
-    assert {path.stat().st_uid for path in data.rglob("*")} == {data.stat().st_uid} != {0}
-
-
-def with_stand_ins(stage: Stage) -> Stage:
-    """Replace steps by stand-ins, see the module's docstring."""
-    steps: list[Step] = []
-    for step in stage.steps:
-        match step:
-            case Run(line) if "apt-get" in line or "requirements/" in line:
-                continue
-            case Run(line) if "-m venv" in line:
-                steps.append(replace(step, line=LENDING))
-            case _:
-                steps.append(step)
-    return replace(stage, steps=steps)
-
-
-def a_machine_like_this(place: Path, lent: list[Lent]) -> Root:
-    upper = place / "upper"
-    (upper / "etc").mkdir(parents=True)
-    (upper / "usr/local/bin").mkdir(parents=True)
-    for name, text in (
-        ("passwd", "root:x:0:0:root:/root:/bin/sh\n"),
-        ("group", "root:x:0:\n"),
-        ("shadow", "root:*:1::::::\n"),
-        ("gshadow", "root:*::\n"),
-    ):
-        (upper / "etc" / name).write_text(text)
-    python = Path(sys.base_prefix, "bin", f"python{sys.version_info.major}.{sys.version_info.minor}")
-    if python.parent != Path("/usr/local/bin"):  # no link: an interpreter looks for its library beside the name it has
-        (upper / "usr/local/bin/python3").write_text(f'#!/bin/sh\nexec "{python}" "$@"\n')
-        (upper / "usr/local/bin/python3").chmod(0o755)
-    home = Path(sys.base_prefix)
-    for above in [each for each in reversed(home.parents) if each != MACHINE]:
-        inside = upper / above.relative_to(MACHINE)
-        inside.mkdir(exist_ok=True)
-        inside.chmod(0o755)  # the interpreter may be in a home that nobody else may enter
-    if home.stat().st_dev != MACHINE.stat().st_dev:
-        lent = [*lent, Lent(home, sys.base_prefix)]
-    return Root(MACHINE, place, lent)
+        root, final = Root(bookworm, build.roots["final"].place), stages[-1]
+        volumes = [Lent(tmp_path / "campaign", "/campaign"), Lent(default_directory(), "/models")]
+        environment = {"GLYPHOXA_MODELS": "/models"}
+        with started(root, final, command=final.command, environment=environment, volumes=volumes) as container:
+            container.wait_until_healthy(within_s=1_800)  # real models read real prompts
+            assert container.owner() != 0
+            assert container.end() == 0, container.said()
+            assert "is open at" in container.said()
+            assert "Traceback" not in container.said()
+        data = root.place / "upper/data"
+        assert list(data.iterdir()), "what is kept is kept in the volume"
+        assert {path.stat().st_uid for path in data.rglob("*")} == {data.stat().st_uid} != {0}
 
 
 def wheels_of_the_lock(kept: Path) -> Path:
@@ -191,16 +91,6 @@ def wheels_of_the_lock(kept: Path) -> Path:
         if subprocess.run([*fetching, "--no-index", *kept_here, *locked], capture_output=True, check=False).returncode:
             subprocess.run([*fetching, *kept_here, *locked], check=True)
     return wheels
-
-
-def sent(place: Path) -> Path:
-    return send_context(context_files(ROOT), ROOT, place)
-
-
-def in_memory() -> Path | None:
-    """A file system in memory, where there is enough of it: /tmp may be an overlay itself, which can keep no other."""
-    memory = Path("/dev/shm")
-    return memory if memory.is_dir() and shutil.disk_usage(memory).free > 2**30 else None
 
 
 def test_last_stage_runs_as_ordinary_user_with_locked_packages_only(stages: list[Stage]) -> None:

@@ -26,7 +26,7 @@ from packaging.utils import canonicalize_name, parse_sdist_filename, parse_wheel
 from packaging.version import Version
 
 from tests.support.patience import DEADLINE_S
-from tests.support.proof import IS_PROOF
+from tests.support.proof import proof_only
 
 YANKED = "loguru"
 WITHOUT_A_WHEEL_HERE = "rapidfuzz"
@@ -286,11 +286,9 @@ def locked(version: str) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize(
-    ("version", "age"),
-    # Other Pythons and the newest pip: in `make proof`.
-    [(version, age) for version in SUPPORTED for age in ("oldest", "newest")] if IS_PROOF else [(HERE, "oldest")],
-)
+@proof_only
+@pytest.mark.parametrize("version", SUPPORTED)
+@pytest.mark.parametrize("age", ["oldest", "newest"])
 def test_lock_installs_exactly_from_a_future_index(
     tmp_path: Path, index: tuple[Path, list[File]], version: str, age: str
 ) -> None:

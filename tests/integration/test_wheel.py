@@ -24,6 +24,7 @@ from packaging.utils import canonicalize_name
 
 from glyphoxa.cli.main import commands as verbs
 from tests.support.patience import DEADLINE_S
+from tests.support.proof import proof_only
 
 ROOT = Path(__file__).parents[2]
 
@@ -190,6 +191,7 @@ def test_wheel_holds_every_file_of_its_packages(wheel: Path) -> None:
     assert found == expected
 
 
+@proof_only
 def test_source_distribution_builds_the_same_wheel(wheel: Path, tmp_path: Path) -> None:
     sdist = built("sdist", tmp_path / "sdist")
     with tarfile.open(sdist) as archive:
@@ -199,6 +201,7 @@ def test_source_distribution_builds_the_same_wheel(wheel: Path, tmp_path: Path) 
     assert contents(built("wheel", tmp_path / "wheel", source=source)) == contents(wheel)
 
 
+@proof_only
 def test_wheel_opens_a_table_in_an_empty_directory(wheel: Path, tmp_path: Path, reachable_dir: Path) -> None:
     programs = environment_with_all(tmp_path / "environment", wheel)
     home = tmp_path / "empty"
@@ -251,6 +254,7 @@ def test_wheel_opens_a_table_in_an_empty_directory(wheel: Path, tmp_path: Path, 
     assert (process.returncode, "Traceback" in errors) == (0, False), errors
 
 
+@proof_only
 def test_verb_without_its_extra_names_it_in_one_line(wheel: Path, tmp_path: Path) -> None:
     programs = environment_without_extras(tmp_path / "environment", wheel)
     home = tmp_path / "empty"
