@@ -3,6 +3,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -20,34 +21,6 @@ settings.register_profile(
     derandomize="CI" in os.environ,
 )
 settings.load_profile("any machine")
-
-# Files are handed out whole, in this order, to whichever process is free: none of these is left alone at the end.
-LONGEST_FIRST = (
-    "browser/test_page.py",
-    "integration/test_serve_ends.py",
-    "integration/test_local_models.py",
-    "integration/test_benchmark_turn.py",
-    "integration/test_desk.py",
-    "integration/test_desk_pages.py",
-    "browser/test_bad_network.py",
-    "browser/test_page_for_all.py",
-    "integration/test_install.py",
-    "integration/test_benchmark_answers_run.py",
-    "integration/test_weights_fetch.py",
-    "integration/test_wheel.py",
-    "integration/test_benchmark_recall_run.py",
-    "integration/test_fallbacks.py",
-    "integration/test_scope_options.py",
-    "integration/test_live_names.py",
-    "integration/test_degraded.py",
-    "integration/test_backup.py",
-    "integration/test_ear.py",
-    "integration/test_second_look_models.py",
-    "integration/test_demo_processes.py",
-    "integration/test_embedded_postgres.py",
-    "integration/test_container.py",
-    "browser/test_page_turns.py",
-)
 
 ALONE, TOGETHER = "alone", "together"
 
@@ -90,14 +63,19 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """The tests of this phase: the longest files, then those of integration, then the rest."""
+    """The tests of this phase: those of integration and browser before the rest, files that take long first.
+
+    A file is handed out whole to whichever process is free: none that takes long may be left alone at the end. A test
+    with a browser or a model counts as ten.
+    """
     if phase := config.getoption("phase"):
         chosen: dict[bool, list[pytest.Item]] = {True: [], False: []}
         for item in items:
             chosen[(item.get_closest_marker("realtime") is not None) == (phase == ALONE)].append(item)
         config.hook.pytest_deselected(items=chosen[False])
         items[:] = chosen[True]
-    here = Path(__file__).parent
-    rank = {here / name: n for n, name in enumerate(LONGEST_FIRST)}
-    assert all(path.is_file() for path in rank), f"no such file: {[str(path) for path in rank if not path.is_file()]}"
-    items.sort(key=lambda item: (rank.get(item.path, len(rank)), here / "unit" in item.path.parents))
+    lasts = Counter[Path]()
+    for item in items:
+        lasts[item.path] += 10 if any(map(item.get_closest_marker, ("browser", "models"))) else 1
+    rest = {Path(__file__).parent / folder for folder in ("structure", "unit")}
+    items.sort(key=lambda item: (not rest.isdisjoint(item.path.parents), -lasts[item.path], item.path))

@@ -103,16 +103,6 @@ def another_server() -> Iterator[TestServer]:
             wait_until(lambda: server.pid() is None)
 
 
-async def test_a_dump_is_restored_beside_what_was_dumped(
-    postgres: TestServer, dsn: str, empty_dsn: str, tmp_path: Path
-) -> None:
-    await an_evening(dsn)
-    restored = run(postgres.server, "pg_restore", "-d", empty_dsn, dump(postgres.server, dsn, tmp_path / "dump"))
-    assert restored.returncode == 0, restored.stderr
-    async with opened(dsn) as before, opened(empty_dsn) as after:
-        await goes_on_as_before(before, after)
-
-
 @pytest.mark.parametrize("options", [(), ("--no-acl",)], ids=["with rights", "without rights"])
 async def test_a_dump_is_restored_on_a_server_that_has_never_seen_the_program(
     options: tuple[str, ...], another_server: TestServer, postgres: TestServer, dsn: str, tmp_path: Path
