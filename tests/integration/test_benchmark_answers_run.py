@@ -11,10 +11,11 @@ import pytest
 
 from benchmarks.servers.openai import OpenAiServer, Reply
 from tests.support.benchmark_runs import figures_of
+from tests.support.proof import proof_only
 
 DATA = Path(__file__).resolve().parents[2] / "benchmarks" / "data"
 
-pytestmark = pytest.mark.models
+pytestmark = [pytest.mark.models, proof_only]
 
 
 async def answers(*options: str | Path, reply: str, temporary: Path) -> dict[str, object]:

@@ -7,8 +7,9 @@ from pathlib import Path
 from tests.support.benchmark_runs import figures_of
 from tests.support.proof import proof_only
 
+pytestmark = proof_only
 
-@proof_only
+
 def test_two_tables_play_side_by_side(reachable_dir: Path) -> None:
     options = ("--sessions", "2", "--minutes", "0.05", "--history-entries", "0")
     told = figures_of("load", *options, temporary=reachable_dir)

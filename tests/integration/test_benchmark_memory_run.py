@@ -6,6 +6,9 @@ from pathlib import Path
 
 from benchmarks.memory_operations import REQUIRED
 from tests.support.benchmark_runs import figures_of
+from tests.support.proof import proof_only
+
+pytestmark = proof_only
 
 SMALL = "--turns 900 --campaigns 2 --entities 80 --relationships 200 --samples 24 --embeddings invented"
 

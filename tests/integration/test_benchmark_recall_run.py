@@ -6,6 +6,9 @@ import json
 from pathlib import Path
 
 from tests.support.benchmark_runs import figures_of
+from tests.support.proof import proof_only
+
+pytestmark = proof_only
 
 INVENTED = ("--embeddings", "invented")
 FIGURES = {"questions", "r5", "r10", "r20", "mrr", "hit10"}

@@ -15,6 +15,8 @@ from tests.support.benchmark_runs import figures_of
 from tests.support.patience import DEADLINE_S
 from tests.support.proof import proof_only
 
+pytestmark = proof_only
+
 ROOT = Path(__file__).resolve().parents[2]
 KEYS = {f"{what}_p{n}_ms" for what in ("first_audio", "overhead", "hot_context") for n in (50, 95)}
 KEYS |= {"stages", "outcomes", "turns", "rss_mb"}
@@ -56,7 +58,7 @@ def test_two_turns_give_every_figure_as_the_last_line(temporary: Path) -> None:
 
 
 @pytest.mark.models
-@pytest.mark.parametrize("how", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=proof_only)])
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 async def test_stopped_in_the_middle_it_leaves_nothing_behind(temporary: Path, how: signal.Signals) -> None:
     # Without a past: to load one takes as long as all the rest until the table is open.
     run = await asyncio.create_subprocess_exec(
@@ -79,7 +81,6 @@ async def test_stopped_in_the_middle_it_leaves_nothing_behind(temporary: Path, h
 
 
 @pytest.mark.models
-@proof_only
 def test_barge_in_times_an_answer_that_is_spoken_over(temporary: Path) -> None:
     figures = figures_of("barge_in", "--turns", "1", temporary=temporary)
     assert figures["outcomes"] == {"interrupted": 1}

@@ -14,6 +14,9 @@ from rapidfuzz.distance import Levenshtein
 from benchmarks import gate, gate_growth
 from benchmarks.table import write_campaign
 from glyphoxa.config.campaign_file import read_campaign
+from tests.support.proof import proof_only
+
+pytestmark = proof_only
 
 ROUNDS = 2
 LIMITS = gate.read_limits(gate.BASELINE)
