@@ -11,7 +11,6 @@ from pipecat.processors.aggregators.llm_context import LLMContext
 
 from benchmarks.servers.google import GeminiServer
 from benchmarks.servers.openai import OpenAiServer, Reply, ToolCall
-from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.npc.toolbox import Toolbox
 from glyphoxa_processors.tools import ToolRounds, declare
 from tests.support.graph import RunningGraph
@@ -158,18 +157,3 @@ async def test_a_refusal_is_one_clear_error_without_the_key_in_it(status: int, w
     assert words in error
     assert len(graph.errors) == 1
     assert "secret-1234" not in error
-
-
-@pytest.mark.parametrize(
-    ("provider", "message"),
-    [
-        (ProviderNamed("openai", api_key_env=None), "OPENAI_API_KEY is not set"),
-        (ProviderNamed("google", api_key_env="MY_KEY"), "MY_KEY is not set"),
-        (ProviderNamed("openai-compatible", model="m", api_key_env=None), "needs providers.llm.base_url"),
-        (ProviderNamed("openai-compatible", "http://x/v1", api_key_env=None), "needs providers.llm.model"),
-        (ProviderNamed("opnai"), "did you mean 'openai'"),
-    ],
-)
-def test_what_is_missing_is_named(provider: ProviderNamed, message: str) -> None:
-    with pytest.raises(InvalidInput, match=message):
-        make_llm(provider, environ={})

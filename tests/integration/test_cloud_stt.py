@@ -14,7 +14,6 @@ from pipecat.frames.frames import (
 )
 
 from benchmarks.servers.deepgram import DeepgramServer, Heard, Word
-from glyphoxa.domain.errors import InvalidInput
 from glyphoxa_processors.recogniser import notes_of
 from tests.support.graph import RunningGraph
 from tests.support.provider import KEYS, ProviderNamed, make_stt
@@ -122,10 +121,3 @@ async def test_a_wrong_key_is_one_clear_error_without_the_key_in_it(name: str) -
         error = await graph.wait_for_error()
     assert "401" in error
     assert "secret-1234" not in json.dumps(graph.errors)
-
-
-def test_a_missing_key_names_its_variable() -> None:
-    with pytest.raises(InvalidInput, match="environment variable TEST_KEY is not set"):
-        make_stt(ProviderNamed("deepgram-nova"), environ={})
-    with pytest.raises(InvalidInput, match="environment variable DEEPGRAM_API_KEY is not set"):
-        make_stt(ProviderNamed("deepgram-flux", api_key_env=None), environ={})

@@ -8,7 +8,6 @@ from pipecat.frames.frames import InterruptionFrame, TTSAudioRawFrame, TTSSpeakF
 from benchmarks.servers.deepgram import DeepgramServer
 from benchmarks.servers.local import tone
 from benchmarks.servers.openai import OpenAiServer
-from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import TurnId
 from glyphoxa_processors.frames import PieceEndFrame, PieceFrame, ReplyEndFrame
 from tests.support.graph import RunningGraph
@@ -79,9 +78,3 @@ async def test_the_voice_of_the_npc_is_asked_for() -> None:
             await graph.send(*clause("Well met."))
             await graph.wait_for(PieceEndFrame)
         assert server.connections[0].query["model"] == ["aura-2-thalia-en"]
-
-
-@pytest.mark.parametrize("name", ["openai", "deepgram", "elevenlabs", "cartesia"])
-def test_a_missing_key_names_its_variable(name: str) -> None:
-    with pytest.raises(InvalidInput, match=f"{name.upper()}_API_KEY is not set"):
-        make_tts(ProviderNamed(name, api_key_env=None), environ={})

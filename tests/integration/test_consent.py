@@ -306,15 +306,6 @@ async def test_line_withheld_while_it_is_read_teaches_nothing(table: Store) -> N
     assert await known(table) == set()
 
 
-async def test_campaigns_do_not_share_consent(table: Store) -> None:
-    other = CampaignId("other")
-    await a_campaign_row(table, other)
-    await table.log.append([said(1, PROMISE), replace(said(1, PROMISE), campaign_id=other)])
-    await table.world.consent(other, withhold("u1"), BY_PLAYER)
-    assert await states(table) == {}
-    assert await states(table, other) == {"u1": (True, True)}
-
-
 async def test_copies_of_a_campaign_keep_consent(table: Store) -> None:
     await table.log.append([said(1, PROMISE), said(2, "Aye.", by="Grimjaw", npc="grimjaw")])
     await read_new(table)

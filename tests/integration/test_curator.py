@@ -23,15 +23,13 @@ from glyphoxa.app.background import (
     talk_readers_at_table,
     timeline_writer,
 )
-from glyphoxa.chat.asker import ModelAsker
-from glyphoxa.chat.questions import ModelAnswer, ModelQuestion
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.ids import EntityId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import HIDDEN, Claim, Provenance, witnessed_by
 from glyphoxa.domain.node_types import DEFAULT_TYPES, Compression
 from glyphoxa.world.entity_events import EntityScoped
 from glyphoxa.world.events import Cause
-from glyphoxa.world.fact_events import FactReplaced, FactStated
+from glyphoxa.world.fact_events import FactStated
 from tests.integration.test_llm_chronicle import (
     CAMPAIGN,
     EVENING,
@@ -285,22 +283,6 @@ async def test_nobody_is_told_of_a_node_that_the_dm_has_hidden(campaign: Store) 
     assert any("house 0." in text for text in told_of) and not any("house 1." in text for text in told_of)
 
 
-async def test_what_the_dm_wrote_of_a_node_stays_in_the_sum_of_the_curator(campaign: Store) -> None:
-    await play(campaign, "one", 4)
-    await (await timeline_writer(campaign, CAMPAIGN)).sum_up(SessionId("one"))
-    second = (await timeline(campaign)).nodes[1]
-    in_words = Claim.attribute(second.id, "summary", "They talked of the feast.")
-    written = FactReplaced(second.summaries[0].id, in_words)
-    await campaign.world.commit(CAMPAIGN, [written], Cause("dm", 2_000_000_000))
-    await play(campaign, "two", 4, begin=4)
-    nodes = ("episode-one#1", "episode-one#3", "episode-one#5")
-    async with curator(compact(ruling("KEEP", 1, 2), nodes=nodes), DONE) as (readers, asked):
-        await (await timeline_writer(campaign, CAMPAIGN, readers)).sum_up(SessionId("two"))
-        assert "house 1." not in json.dumps(asked), "the line that the DM's words replace"
-    text = (await summaries(campaign, SMITH))["episode-one#1+1"]
-    assert "They talked of the feast." in text and "house 0." in text and "house 1." not in text
-
-
 async def test_words_of_an_npc_are_quoted_to_nobody(campaign: Store) -> None:
     own = replace(
         said(99, "I will never open the gate, Tamsin."), npc_id=SMITH, speaker_name="Grimjaw", id=UtteranceId("own")
@@ -332,28 +314,3 @@ async def test_curator_killed_while_it_sums_up_leaves_nothing_half_done(campaign
     assert await summaries(campaign, SMITH) == {}
     await writer.write(SessionId("one"), is_over=True)
     assert len(await summaries(campaign, SMITH)) == 1
-
-
-async def test_words_corrected_while_the_curator_thinks_are_not_stored(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    event = replace(DEFAULT_TYPES["event"], compression=Compression(by="curator"))
-    await store.campaigns.load(replace(a_campaign(), node_types={"event": event}))
-    await play(store, "one", 8)
-    other, session = await timeline_writer(store, CAMPAIGN), SessionId("one")
-    ask = ModelAsker.ask
-
-    async def think(asking: ModelAsker, question: ModelQuestion[ModelAnswer]) -> ModelAnswer:
-        answer = await ask(asking, question)
-        if not any("eel" in told(node, SMITH) for node in (await timeline(store)).nodes):
-            text, line = "I promise Odo the eel.", UtteranceId("one-0-1")
-            await store.world.correct(CAMPAIGN, line, text, Cause("dm", 2_000_000_000))
-            await other.write(session, is_over=True)
-        return answer
-
-    monkeypatch.setattr(ModelAsker, "ask", think)
-    async with curator(compact(ruling("KEEP", 1)), DONE) as (readers, asked):
-        await (await timeline_writer(store, CAMPAIGN, readers)).write(session, is_over=True)
-    assert "have changed meanwhile" in json.dumps(asked[1]) and "eel" in json.dumps(asked[1])
-    texts = [told(node, SMITH) for node in (await timeline(store)).nodes]
-    assert any("eel" in text for text in texts) and not any("house 0." in text for text in texts)

@@ -19,7 +19,6 @@ from glyphoxa.config.sections import TurnsSettings
 from glyphoxa.domain.heard import EagerTurn, HeardWord, NothingSaid, PartialHeard, SpeechStarted, TurnEnded
 from glyphoxa.language.words import words_of_text
 from glyphoxa_pipelines import ear
-from glyphoxa_processors.recogniser import Pcm
 from tests.support.pipecat_fakes import Corrected, Listening, Scripted, Transcript, listening, put_right
 
 GIVES_UP_SOON_MS = 400
@@ -160,44 +159,6 @@ async def test_whoever_speaks_for_very_long_is_transcribed_in_parts() -> None:
     times = [word.from_ms or 0 for word in draft.heard.words]
     assert times[:2] == [0, 100]
     assert times[2] > 20_000  # the second part's sound begins where the first one's ended
-
-
-class Listens:
-    """A recogniser that says which voices it heard: "1 2" for samples of 100 and then of 200."""
-
-    def __init__(self) -> None:
-        self.lengths_ms: list[int] = []
-
-    def __call__(self, pcm: Pcm, glossary: str, *, retry: bool) -> Transcript:
-        self.lengths_ms.append(len(pcm) // 16)
-        voices = [int(value) for value in pcm[np.flatnonzero(np.diff(pcm, prepend=pcm[:1] - 1))] if value]
-        return Transcript(" ".join(str(voice // 100) for voice in voices) + ".")
-
-
-async def test_every_transcript_is_of_the_whole_turn() -> None:
-    listens = Listens()
-    async with listening(listens, turns=PATIENT) as play:
-        play.detect(speech=True)
-        play.hear(100, ms=100)
-        play.detect(speech=False)
-        first = await play.until(EagerTurn)
-        play.hear(0, ms=300)
-        play.detect(speech=True)
-        play.hear(200, ms=400)
-        partial = await play.until(PartialHeard)
-        play.detect(speech=False)
-        second = await play.until(EagerTurn, 2)
-        assert (first.draft.text, partial.text, second.draft.text) == ("1.", "1 2.", "1 2.")
-        assert listens.lengths_ms[-1] == 100 + 300 + 400
-
-
-async def test_a_turn_that_is_over_is_not_heard_again() -> None:
-    async with listening(Listens()) as play:
-        play.say(100)
-        assert (await play.until(TurnEnded)).draft.text == "1."
-        await play.drained()
-        play.say(200)
-        assert (await play.until(TurnEnded, 2)).draft.text == "2."
 
 
 async def test_words_of_a_turn_that_was_given_up_do_not_come_up_in_the_next() -> None:

@@ -98,7 +98,9 @@ class Npc:
 
 
 @asynccontextmanager
-async def an_npc(providers: dict[str, Any]) -> AsyncIterator[Npc]:
+async def an_npc(
+    providers: dict[str, Any], *, engine: str = "cascaded", local: LocalModels | None = None
+) -> AsyncIterator[Npc]:
     host = PipelineHost()
     npc: Npc
 
@@ -115,7 +117,7 @@ async def an_npc(providers: dict[str, Any]) -> AsyncIterator[Npc]:
         npc=GRIMJAW,
         slot=0,
         settings=Settings.model_validate({"providers": providers}),
-        local=LocalModels(),
+        local=local or LocalModels(),
         host=host,
         context=Memory(),
         tools=None,
@@ -123,7 +125,7 @@ async def an_npc(providers: dict[str, Any]) -> AsyncIterator[Npc]:
         sink=lambda *_: None,
         now_ms=lambda: npc.clock_ms,
     )
-    npc = Npc(await find_mouth("cascaded", files={})(order))
+    npc = Npc(await find_mouth(engine, files={})(order))
     await npc.mouth.start()
     try:
         yield npc

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -272,23 +271,3 @@ async def test_dm_sees_how_a_line_was_judged(
         dm = await door.invited(Grant(Role.DM))
         assert kept in (await dm.http.get("/desk/turns", follow_redirects=True)).text
         assert kept in (await dm.http.get("/desk/turns/t1", follow_redirects=True)).text
-
-
-async def test_no_campaign_sees_the_judgements_of_another(table: Store) -> None:
-    await table.campaigns.load(replace(a_campaign(), id=ELSEWHERE))
-    dice = random.Random(5)
-    texts = {
-        campaign: [dice.choice((promise(n), "Hello there!", "You can remember that again.")) for n in range(30)]
-        for campaign in (CAMPAIGN, ELSEWHERE)
-    }
-    for campaign, lines in texts.items():
-        await table.log.append([replace(said(n, text), campaign_id=campaign) for n, text in enumerate(lines, start=1)])
-        await chronicle_worker(table).read_new(campaign)
-    for campaign, lines in texts.items():
-        found = await judgements(table, campaign)
-        modes = [found[n].judgement.mode is Mode.MEMORY_CONSENT for n in range(1, 31)]
-        assert modes == [text.startswith("You can") for text in lines]
-        async with table.database.use(campaign) as connection:
-            assert await connection.fetchval("SELECT count(*) FROM turn_judgements") == 30
-    await table.world.fork(CAMPAIGN, CampaignId("fork"), name="The fork")
-    assert await judgements(table, CampaignId("fork")) == await judgements(table)

@@ -3,11 +3,9 @@ from __future__ import annotations
 import asyncio
 from contextlib import aclosing
 from dataclasses import asdict, replace
-from functools import partial
 
 import pytest
 
-from glyphoxa.actors.supervisor import follow
 from glyphoxa.adapters.postgres.server.listen import NAMES
 from glyphoxa.adapters.postgres.server.sql import load_queries
 from glyphoxa.adapters.postgres.store import Store
@@ -22,8 +20,7 @@ from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.heard import Correction
 from glyphoxa.domain.ids import CampaignId, EntityId, UtteranceId
 from glyphoxa.names.corrector import Corrector
-from glyphoxa.names.followed import NamesFollowed
-from glyphoxa.names.gazetteer import Gazetteer, entries_of
+from glyphoxa.names.gazetteer import Gazetteer
 from glyphoxa.names.learning import Learner, NamesDesk
 from glyphoxa.names.wrong_forms import FormHeard, LearnedName, form_of
 from glyphoxa.world.entity_events import EntityAdded
@@ -88,40 +85,6 @@ async def test_confirmed_form_is_corrected_until_undone(learned: PostgresLearned
     assert await corrected(learned, said) == said
     with pytest.raises(NotFound, match="no decision to undo in campaign 'town'"):
         await desk.undo()
-
-
-async def test_a_pair_is_active_once_it_was_proved_in_two_utterances(learned: PostgresLearnedNames) -> None:
-    [first] = await prove(learned, a_proof("Finkeldrum", "u1"))
-    [again] = await prove(learned, a_proof("mellodracks", "u1"))
-    assert (first.status.state, again.status) == ("suggested", first.status)
-    [second] = await prove(learned, a_proof("Mello-dracks", "u2"))
-    assert (second.status.state, second.status.count) == ("active", 2)
-    assert second.status.utterances == (UtteranceId("u1"), UtteranceId("u2"))
-
-
-async def test_what_the_phonetic_stage_repeats_is_counted_without_a_history_that_grows(
-    learned: PostgresLearnedNames,
-) -> None:
-    async def heard(n: int) -> LearnedName:
-        proof = replace(a_proof("Finkeldrum", f"u{n}"), by="phonetic", why="sounds alike")
-        await learned.record(CAMPAIGN, proof, at_ms=1_000)
-        [pair] = await learned.statuses(CAMPAIGN)
-        return pair
-
-    for n in range(30):
-        pair = await heard(n)
-    assert (pair.status.state, pair.status.count) == ("suggested", 30)
-    assert pair.status.utterances == tuple(UtteranceId(f"u{n}") for n in range(10, 30))
-    assert len(await learned.history(CAMPAIGN, heard="Finkeldrum", limit=100)) == 20
-    assert (await heard(29)).status == pair.status
-
-    await learned.record(CAMPAIGN, confirmed("Finkeldrum", ELDRINAX), at_ms=1_000)
-    pair = await heard(30)
-    assert (pair.status.state, pair.status.count) == ("active", 31)
-    assert len(await learned.history(CAMPAIGN, heard="Finkeldrum", limit=100)) == 21
-
-    await learned.record(CAMPAIGN, replace(confirmed("Finkeldrum", ELDRINAX), kind="rejected"), at_ms=1_000)
-    assert (await heard(31)).status.count == 31
 
 
 async def test_ordinary_words_that_stand_in_talk_as_themselves_wait_for_the_dm(
@@ -221,61 +184,6 @@ async def test_a_table_is_told_of_names_that_were_changed_elsewhere(
         others = tuple(entity for entity in a_campaign().entities if entity.id != GRIMJAW)
         await store.campaigns.load(replace(a_campaign(), entities=(*others, renamed, new)))
         assert await anext(changes) == frozenset({GRIMJAW, new.id})
-
-
-async def test_a_running_table_corrects_by_what_the_dm_decides_elsewhere(
-    store: Store, learned: PostgresLearnedNames, desk: NamesDesk
-) -> None:
-    told: asyncio.Queue[Gazetteer] = asyncio.Queue()
-    followed = NamesFollowed(CAMPAIGN, entries_of(a_campaign()))
-    followed.changed.subscribe(told.put_nowait)
-    changes = partial(store.listener.follow, NAMES, CAMPAIGN)
-    task = asyncio.create_task(follow(changes, partial(followed.take, learned), what="names"))
-
-    async def heard_next(text: str) -> str:
-        return Corrector(await told.get()).correct(text).text
-
-    async with asyncio.timeout(DEADLINE_S):
-        await told.get()  # it has begun to listen
-        await desk.accept("Mellow Dracks", ELDRINAX, unless=None)
-        assert await heard_next("So we asked Mellow Dracks.") == "So we asked Eldrinax."
-        await desk.undo()
-        assert await heard_next("So we asked Mellow Dracks.") == "So we asked Mellow Dracks."
-        orla = Entity(EntityId("e-orla"), "npc", "Orlafenn")
-        await store.campaigns.load(replace(a_campaign(), entities=(*a_campaign().entities, orla)))
-        assert await heard_next("orla fenn is here") == "Orlafenn is here"
-        await store.campaigns.load(a_campaign())
-        assert await heard_next("orla fenn is here") == "orla fenn is here"
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
-
-
-async def test_a_table_that_lost_its_database_is_told_that_anything_may_have_changed(
-    store: Store, learned: PostgresLearnedNames
-) -> None:
-    changes = asyncio.Queue[frozenset[str] | None]()
-    listen = partial(store.listener.follow, NAMES, CAMPAIGN)
-    following = asyncio.create_task(follow(listen, changes.put, what="names"))
-    async with asyncio.timeout(DEADLINE_S):
-        assert await changes.get() is None
-        async with store.database.administer() as connection:
-            # Waited for: a connection that is only asked to end still tells what changes until it does.
-            ended = await connection.fetch(
-                "SELECT pg_terminate_backend(pid, $1) AS has_ended FROM pg_stat_activity "
-                "WHERE datname = current_database() AND query LIKE 'LISTEN%'",
-                int(1_000 * DEADLINE_S),
-            )
-        assert [row["has_ended"] for row in ended] == [True]
-        await learned.record(CAMPAIGN, confirmed("Finkeldrum", ELDRINAX), at_ms=1_000)
-        assert await changes.get() is None
-        await learned.record(CAMPAIGN, confirmed("Elder Max", GRIMJAW), at_ms=1_000)
-        # What changed while nobody listened may be told once more, before it or with it.
-        told: set[EntityId] = set()
-        while GRIMJAW not in told:
-            told |= set(map(EntityId, (await changes.get()) or ()))
-        assert told <= {ELDRINAX, GRIMJAW}
-    following.cancel()
-    await asyncio.wait({following})
 
 
 async def test_the_steps_of_a_form_are_served_by_their_index(store: Store, learned: PostgresLearnedNames) -> None:

@@ -8,14 +8,12 @@ import pytest
 
 from benchmarks.servers.openai import ToolCall
 from glyphoxa.domain.campaign import BudgetTier
-from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import TurnId
 from glyphoxa.domain.turn import Fault, Stage, TierChoice, Verdict
 from glyphoxa.npc.mouth import Injected, Marked
 from glyphoxa.prompt.prompt import Message
 from tests.support.gemini_live_server import GeminiLiveServer
 from tests.support.memory_twins import tools_of
-from tests.support.provider import ProviderNamed, make_endpoint
 from tests.support.realtime_server import RealtimeServer, SpokenReply
 from tests.support.s2s_play import ASKED, Heard, brisk, play_with
 
@@ -183,17 +181,3 @@ async def test_a_wrong_key_fails_the_turn_and_says_nothing_of_the_key(kind: Any)
         finished = await play.answer()
     assert "401" in finished.error
     assert "secret-1234" not in finished.error
-
-
-@pytest.mark.parametrize(
-    ("provider", "message"),
-    [
-        (ProviderNamed("openai-realtime", api_key_env=None), "OPENAI_API_KEY is not set"),
-        (ProviderNamed("gemini-live", api_key_env=None), "GOOGLE_API_KEY is not set"),
-        (ProviderNamed("gemini-liv"), "did you mean 'gemini-live'"),
-        (ProviderNamed("openai-realtim"), "did you mean 'openai-realtime'"),
-    ],
-)
-def test_what_is_missing_is_named(provider: ProviderNamed, message: str) -> None:
-    with pytest.raises(InvalidInput, match=message):
-        make_endpoint(provider, environ={})

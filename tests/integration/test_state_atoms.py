@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import random
 import shutil
 import zlib
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +14,6 @@ import asyncpg
 import numpy as np
 import pytest
 
-from glyphoxa.adapters.postgres.atoms import PostgresAtoms
 from glyphoxa.adapters.postgres.chronicle_log import PostgresChronicleLog
 from glyphoxa.adapters.postgres.chunks import reindex
 from glyphoxa.adapters.postgres.server.database import Database
@@ -194,61 +190,6 @@ async def test_erased_line_leaves_no_atom(table: Store) -> None:
     assert await rows(table, "SELECT * FROM state_atoms") == []
     assert await rows(table, "SELECT * FROM atom_edges") == []
     assert await table.atoms.open_threads(CAMPAIGN) == []
-
-
-async def test_campaigns_do_not_see_each_others_atoms(table: Store) -> None:
-    other = replace(a_campaign(), id=CampaignId("other"))
-    await table.campaigns.load(other)
-    await read(table, said(1, PROMISE))
-    await table.log.append([replace(said(2, KEPT), campaign_id=other.id)])
-    await chronicle_worker(table).read_new(other.id)
-    await consolidated(table)
-    assert await table.atoms.consolidate(other.id, least=1) == 1
-    assert [each.key for each in await table.atoms.open_threads(other.id)] == ["atom:u2"]
-    assert [each.key for each in await table.atoms.open_threads(CAMPAIGN)] == ["atom:u1"]
-    for view in ("live_atoms", "ontology_nodes", "ontology_edges"):
-        column = "campaign_id" if view == "live_atoms" else "world_id"
-        assert {row[column] for row in await rows(table, f"SELECT * FROM {view}", other.id)} == {other.id}
-
-
-async def test_bundle_and_fork_contain_the_atoms(table: Store) -> None:
-    await read(table, said(1, PROMISE), said(2, FOUND), said(3, KEPT))
-    await consolidated(table)
-    other, forked = CampaignId("imported"), CampaignId("forked")
-    await imported(table, await exported(table, CAMPAIGN), other)
-    await table.world.fork(CAMPAIGN, forked, name="Another")
-    query = "SELECT stable_key, summary, evidence, kept_key FROM live_atoms ORDER BY 1"
-    for copy in (other, forked):
-        assert await rows(table, query, copy) == await rows(table, query)
-        assert [each.key for each in await table.atoms.open_threads(copy)] == ["atom:u3"]
-
-
-async def test_pass_that_is_stopped_anywhere_loses_and_doubles_nothing(table: Store) -> None:
-    dice = random.Random(5)
-    worker = chronicle_worker(table)
-    for n in range(40):
-        lines = [f"I promise to bring you {n} crowns by Friday.", f"We have decided to visit tower {n}.", PROMISE]
-        await table.log.append([said(3 * n + at, line) for at, line in enumerate(lines)])
-
-        async def work() -> None:
-            await worker.read_new(CAMPAIGN)
-            await PostgresAtoms(table.database).consolidate(CAMPAIGN, least=1)
-
-        working = asyncio.create_task(work())
-        await asyncio.sleep(dice.random() / 10)
-        working.cancel()
-        with suppress(asyncio.CancelledError):
-            await working
-    async with table.database.use(CAMPAIGN) as connection:
-        await connection.execute("UPDATE chronicle_progress SET taken_until = clock_timestamp()")
-    await read(table)
-    await consolidated(table)
-    stored = await rows(table, "SELECT * FROM atom_edges ORDER BY from_key")
-    assert set(await atoms(table)) == {f"u{n}" for n in range(120)}
-    async with table.database.use(CAMPAIGN) as connection:
-        await connection.execute("DELETE FROM atom_edges; UPDATE state_atoms SET status = 'session'")
-    await consolidated(table)
-    assert await rows(table, "SELECT * FROM atom_edges ORDER BY from_key") == stored
 
 
 async def test_every_column_of_the_views_holds_real_values(store: Store, dsn: str) -> None:

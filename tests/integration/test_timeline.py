@@ -107,19 +107,6 @@ async def test_an_npc_is_told_only_what_it_heard(table: Store) -> None:
     assert hidden.parent is not None and told(hidden, SMITH) == ""
 
 
-async def test_a_retracted_line_leaves_node_and_sum_and_the_rest_is_told_again(table: Store) -> None:
-    await play(table, "one", 8)
-    writer = await timeline_writer(table, CAMPAIGN)
-    await writer.write(SessionId("one"), is_over=True)
-    await table.world.retract(CAMPAIGN, UtteranceId("one-0-1"), Cause("dm", 2_000_000_000))
-    assert not any("house 0." in told(node, SMITH) for node in (await timeline(table)).nodes)
-    await writer.write(SessionId("one"), is_over=True)
-    found = await timeline(table)
-    assert not any("house 0." in told(node, SMITH) for node in found.nodes)
-    parent = next(node for node in found.nodes if node.tier == 1)
-    assert told(parent, SMITH) and len([node for node in found.nodes if node.tier == 0]) == 7
-
-
 async def test_a_running_session_is_told_up_to_its_last_complete_stretch(table: Store) -> None:
     await play(table, "one", 3)
     writer = await timeline_writer(table, CAMPAIGN)
