@@ -16,7 +16,7 @@ from glyphoxa.config.settings import Settings
 from glyphoxa.domain.ids import SessionId
 from tests.support.proof import proof_only
 
-pytestmark = pytest.mark.models
+pytestmark = [pytest.mark.models, proof_only]
 
 SMALLEST = "qwen-0.5b"
 BIBLES = {
@@ -88,14 +88,13 @@ async def replies(settings: Settings, local: LocalModels, path: Path, when: str,
     return [record.reply if record else "" for record in records]
 
 
-@pytest.mark.parametrize("times", [("2139",), pytest.param(("1350", "1926", "today"), marks=proof_only)])
-async def test_npcs_without_examples_fit_any_setting(times: tuple[str, ...], tmp_path: Path) -> None:
+async def test_npcs_without_examples_fit_any_setting(tmp_path: Path) -> None:
     settings = settings_in(tmp_path)
     asked = ["Can you use a computer?", GIFT, REMARK, "Rusk, who is your sister?"]
     async with ClosingStack() as stack:
         local = await load_local_models(settings, stack, slots=1, tell=lambda _: None)
-        for when in times:
-            path = written(tmp_path, BIBLES[when])
+        for when, bible in BIBLES.items():
+            path = written(tmp_path, bible)
             computer, gift, remark, sister = said = await replies(settings, local, path, when, asked)
             assert all(said)
             assert ("do not know that word" in computer) == (when == "1350"), said

@@ -23,7 +23,7 @@ from tests.support.world_twin import WorldTwin
 SESSIONS = tuple(SessionId(f"s{n}") for n in range(1, 4))
 ORDINALS = 6
 STEPS = 25
-LIVES = 20 if IS_PROOF else 6
+LIVES = 20 if IS_PROOF else 3
 
 
 async def test_the_dm_is_shown_what_the_log_says(store: Store) -> None:

@@ -10,6 +10,7 @@ import pytest
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.domain.campaign import BIDIRECTIONAL_RELATIONS
 from glyphoxa.domain.errors import Corrupt, InvalidInput, Unavailable
+from glyphoxa.domain.errors import Corrupt, InvalidInput
 from glyphoxa.domain.ids import EntityId, FactId, NpcId
 from glyphoxa.domain.knowledge import Claim, Provenance, secret_of
 from glyphoxa.world.entity_events import EntityAdded, EntityRemoved
@@ -139,27 +140,6 @@ async def test_a_batch_of_many_is_what_single_events_would_have_been(town: Store
     assert len(state.ended) > 20
     await town.world.undo(TOWN, [5], DM)
     await stands_as_replayed(town, TOWN)
-
-
-async def test_a_connection_that_is_cut_in_the_middle_leaves_nothing(town: Store, dsn: str) -> None:
-    blocker = await asyncpg.connect(dsn)
-    try:
-        async with blocker.transaction():
-            # The event is written by then, and the first projection waits.
-            await blocker.execute("LOCK TABLE attribute_facts IN SHARE MODE")
-            commit = asyncio.create_task(town.world.commit(TOWN, [CALLED], DM))
-            while not await blocker.fetchval(
-                """SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-                    WHERE datname = current_database() AND wait_event_type = 'Lock' LIMIT 1"""
-            ):
-                pass
-            with pytest.raises(Unavailable):
-                await commit
-    finally:
-        await blocker.close()
-    assert len(await town.world.events(TOWN)) == 4
-    assert not (await stands_as_replayed(town, TOWN)).facts
-    assert [event.seq for event in await town.world.commit(TOWN, [CALLED], DM)] == [5]
 
 
 async def test_the_log_is_only_added_to(town: Store) -> None:
