@@ -19,7 +19,7 @@ PARALLEL := -n $(JOBS) --dist loadfile --no-loadscope-reorder --max-worker-resta
 MACHINES := tests/integration/test_ordinary_machine.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test fetched quick types units proof fuzz reference mutants check container gate bench models lock clean
+.PHONY: help demo serve test fetched quick types structure units proof fuzz reference mutants check container gate bench models lock clean
 
 help: ## Show the targets
 	@grep -hE '^[a-z]+:.*## ' Makefile | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -54,8 +54,8 @@ types: .venv/dev
 units: .venv/dev
 	@$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS) tests/unit
 
-proof: .venv/dev ## Property tests at full size, then `make demo` and `make test` on bare Debians (root, debootstrap): hours
-	@GLYPHOXA_PROOF=1 $(BIN)/python -m pytest $(PARALLEL) $(ARGS) \
+proof: .venv/dev ## All examples, installation, image, benchmarks; `make demo` and `make test` on bare Debians (root, debootstrap): hours
+	@GLYPHOXA_PROOF=1 $(BIN)/python -m pytest -o faulthandler_timeout=3600 $(PARALLEL) $(ARGS) \
 		$$(grep -rlE 'tests.support.proof import|@given' tests --include='test_*.py' | grep -v $(MACHINES))
 	@GLYPHOXA_PROOF=1 $(BIN)/python -m pytest -o faulthandler_timeout=14400 --phase together $(ARGS) $(MACHINES)
 
@@ -72,7 +72,9 @@ mutants: .venv/mutation ## Change the code and see whether a test notices (mutmu
 check: .venv/dev ## Lint, formatting, types, import contracts, dead code, what the documents promise
 	@$(BIN)/python -m ruff check .
 	@$(BIN)/python -m ruff format --check .
-	@$(BIN)/python -m mypy
+	@$(MAKE) -s --no-print-directory -j 2 types structure
+
+structure: .venv/dev
 	@$(BIN)/lint-imports
 	@$(BIN)/python -m vulture
 	@$(BIN)/python -m pytest -q tests/structure
