@@ -52,7 +52,7 @@ from glyphoxa.names.learning import NamesDesk
 from glyphoxa.prompt.identity import examples_draft, persona_draft
 from glyphoxa.transcript.ports import TalkFilter
 from glyphoxa.transcript.sessions import LastSessions, session_of
-from glyphoxa.world.events import Cause
+from glyphoxa.world.events import Cause, WorldEvent
 from glyphoxa.world.fact_events import FactReplaced
 from glyphoxa.world.graph import Known
 
@@ -132,6 +132,12 @@ class Desk:
     turns: TurnDesk
     days: CampaignTimes
     imports: PostgresImports
+
+    def in_words(self, result: Decision | Sequence[WorldEvent] | str) -> list[str]:
+        """Return what an action did, in lines. Of several events, the first says it."""
+        if isinstance(result, Decision):
+            return self.facts.decision_in_words(result)
+        return [result] if isinstance(result, str) else [result[0].event.in_words(self.resolver)]
 
     async def session_views(self, session: SessionId, view: str = "") -> list[SessionView]:
         """Return the memory of a session for the DM and the NPCs.

@@ -259,10 +259,11 @@ def show_preview(desk: Desk, found: Preview) -> None:
         print(f"utterances that NPCs will no longer recall: {found.n_utterances}")
 
 
-def show_decision(desk: Desk, made: Decision) -> int:
-    for line in desk.facts.decision_in_words(made):
+def show_result(desk: Desk, result: Decision | Sequence[WorldEvent] | str) -> int:
+    """Print what an action did; of facts that contradict others, how to settle that."""
+    for line in desk.in_words(result):
         print(plain(line))
-    for fact in made.facts:
+    for fact in getattr(result, "facts", ()):
         for disputed in fact.disputes:
             ends_it = f"glyphoxa facts accept {short(fact.id)}"
             print(f"{short(fact.id)} contradicts {short(disputed)}; to end that one: {ends_it}")

@@ -9,15 +9,13 @@ import shlex
 import sys
 import termios
 import tty
-from collections.abc import Callable, Sequence
-from inspect import signature
 from itertools import groupby
-from typing import Any
 
 from glyphoxa.actors.clock import now_ms
 from glyphoxa.app.desk import Desk, WrappedUp
 from glyphoxa.app.engines import read_playable
-from glyphoxa.cli.render import show_decision, show_facts, show_preview
+from glyphoxa.cli.actions import offer
+from glyphoxa.cli.render import show_facts, show_preview, show_result
 from glyphoxa.cli.scope import (
     A_DAY,
     CAMPAIGN,
@@ -32,16 +30,14 @@ from glyphoxa.cli.scope import (
     run_at_desk,
     session_argument,
 )
-from glyphoxa.cli.verb import Argument, Call, Verb, any_option, argument, limit, one_of
+from glyphoxa.cli.verb import Argument, Verb, argument, limit, one_of
 from glyphoxa.config.campaign_edit import AtomicFile, additions, insert_all, stamp_of
 from glyphoxa.config.located_yaml import text_of
-from glyphoxa.dm.entities import EntityDesk, NameResolver, attributes_of, json_object, json_or_text
-from glyphoxa.dm.facts import Decision, FactDesk
+from glyphoxa.dm.facts import Decision
 from glyphoxa.dm.ports import CitedUtterance
 from glyphoxa.dm.timeline import moment_of
 from glyphoxa.dm.wording import plain
 from glyphoxa.dm.wrap_up import FactProposal, LineDecision
-from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
 from glyphoxa.domain.ids import EntityId, NpcId, SessionId
 from glyphoxa.domain.knowledge import PUBLIC
@@ -55,48 +51,13 @@ _MOST_SHOWN = 50
 _MOST_LISTED = 5
 
 _ID = argument("fact", metavar="ID", help="a fact's id, or the beginning of it")
-_IDS = argument("facts", nargs="+", metavar="ID", help="a fact's id, or the beginning of it")
-_CLAIM = (
-    argument("--object", metavar="NAME", help="the other entity"),
-    argument("--value", type=json_or_text, metavar="VALUE", help="JSON, or plain text"),
-)
-_INSTEAD = (_ID, *_CLAIM, argument("--predicate", metavar="WORD", help="such as LOCATED_AT or occupation"))
 _NAME = argument("entity", metavar="NAME", help="an entity's name, alias or id")
-_ALIAS = argument("alias", metavar="ALIAS", help="another name that it is called by")
 _UTTERANCE = argument("utterance", metavar="ID", help="its id, the end of it, or words that only it contains")
 
 FACTS = Verb(run_at_desk, common=CAMPAIGN)
 ENTITY = Verb(run_at_desk, common=CAMPAIGN)
 TRANSCRIPT = Verb(run_at_desk, common=CAMPAIGN)
 WRAP_UP = Verb(run_at_desk, common=CAMPAIGN)
-
-
-def _tell_events(desk: Desk, events: Sequence[WorldEvent], *, resolver: NameResolver | None = None) -> int:
-    for recorded in events:
-        print(recorded.event.in_words(resolver or desk.resolver))
-    return 0
-
-
-def _deciding(part: Callable[[Desk], object], show: Callable[[Desk, Any], int]) -> Call[Callable[..., Any]]:
-    """Make a `Call` for methods of a part of the desk. A method gets the options named like its parameters."""
-
-    def call(options: argparse.Namespace, act: Callable[..., Any]) -> int:
-        async def decide(desk: Desk, options: argparse.Namespace) -> int:
-            given = {name: getattr(options, name) for name in signature(act).parameters if name in options}
-            return show(desk, await act(part(desk), **given))
-
-        return run_at_desk(options, decide)
-
-    return call
-
-
-_ON_FACT = Verb(_deciding(lambda desk: desk.facts, show_decision), common=CAMPAIGN, of=FACTS)
-_ON_ENTITY = Verb(_deciding(lambda desk: desk.entities, _tell_events), common=CAMPAIGN, of=ENTITY)
-
-
-def _people(option: str, *, required: bool = False) -> Argument:
-    text = f"NPCs that know it: a name, alias or id each{'' if required else '; default: everybody'}"
-    return argument(option, nargs="+", default=[], required=required, metavar="NPC", help=text)
 
 
 # Facts
@@ -137,19 +98,7 @@ async def _review(desk: Desk, options: argparse.Namespace) -> int:
     return 0
 
 
-_ON_FACT.action("accept facts; facts that contradict them end", _IDS, name="accept")(FactDesk.confirm)
-_ON_FACT.action("reject facts: they were never true, but misunderstood", _IDS, name="reject")(FactDesk.reject)
-_ON_FACT.action(
-    "correct a misunderstood fact: something else is true",
-    *_INSTEAD,
-    argument("--subject", metavar="NAME", help="the entity that it is about"),
-    name="correct",
-)(FactDesk.edit)
-
-
-_ON_FACT.action("change the story: a fact was never true, or something else was true instead", *_INSTEAD)(
-    FactDesk.retcon
-)
+offer(FACTS, "facts")
 
 
 @FACTS.action(
@@ -163,33 +112,7 @@ async def _close(desk: Desk, options: argparse.Namespace) -> int:
     if options.at is not None and at_ms is None:
         raise InvalidInput(f"--at {options.at!r} is not a time such as 2026-11-22 or 2026-11-22T19:30")
     day = None if options.day is None else desk.days.day_named(options.day)
-    return show_decision(desk, await desk.facts.close(options.fact, at_ms=at_ms, story=day))
-
-
-_ON_FACT.action(
-    "keep a fact secret: only these NPCs know it", _ID, _people("--known-by", required=True), name="secret"
-)(FactDesk.keep_secret)
-_ON_FACT.action("hide a fact: nobody knows it until you reveal it", _ID)(FactDesk.hide)
-_ON_FACT.action("reveal a fact, to these NPCs or to everybody", _ID, _people("--to"))(FactDesk.reveal)
-_ON_FACT.action(
-    "record that somebody told a fact to NPCs",
-    _ID,
-    _people("--to", required=True),
-    argument("--by", required=True, metavar="WHO", help="a player, an NPC, or dm"),
-)(FactDesk.tell)
-
-
-@FACTS.action(
-    "state a new fact",
-    argument("subject", metavar="SUBJECT", help="an entity's name, alias or id"),
-    argument("predicate", metavar="PREDICATE", help="such as LOCATED_AT or occupation"),
-    *_CLAIM,
-    _people("--known-by"),
-    argument("--hidden", help="nobody knows it until you reveal it"),
-)
-async def _state(desk: Desk, options: argparse.Namespace) -> int:
-    claim = desk.facts.claim(options.subject, options.predicate, object=options.object, value=options.value)
-    return show_decision(desk, await desk.facts.add(claim, known_by=options.known_by, is_hidden=options.hidden))
+    return show_result(desk, await desk.facts.close(options.fact, at_ms=at_ms, story=day))
 
 
 @FACTS.action(
@@ -226,56 +149,7 @@ async def _rollback(desk: Desk, options: argparse.Namespace) -> int:
 
 # Entities
 
-
-@ENTITY.action(
-    "register an entity, with attributes of any name: --personality gruff",
-    argument("name", metavar="NAME", help="what it is called"),
-    argument("type", metavar="TYPE", help="npc, player, location, item, faction, event, quest, concept ..."),
-    argument("--attributes", default="{}", metavar="JSON", help='an object, such as {"level": 9}'),
-    argument("--alias", action="append", default=[], metavar="ALIAS", help="can be repeated"),
-    argument("--id", metavar="ID", help="default: made from the name"),
-    argument("--new-type", help="TYPE is a new type of this campaign"),
-    any_option,
-    epilog="An option with any other name is an attribute: --personality 'paranoid wizard' --level 9",
-    allow_abbrev=False,
-)
-async def _add(desk: Desk, options: argparse.Namespace) -> int:
-    attributes = {**json_object(options.attributes), **attributes_of(options.free)}
-    entity = Entity(EntityId(options.id or ""), options.type, options.name, tuple(options.alias), attributes)
-    events = await desk.entities.add(entity, is_new_type=options.new_type)
-    return _tell_events(desk, events[:1])
-
-
-@ENTITY.action("remove an entity and everything known about it", _NAME, YES)
-async def _remove(desk: Desk, options: argparse.Namespace) -> int:
-    entity = desk.resolver.entity(options.entity)
-    facts = await desk.entities.ends_with(entity.id)
-    told = "; ".join(desk.facts.words(fact) for fact in facts[:_MOST_LISTED])
-    more = f"; {len(facts) - _MOST_LISTED} more" if len(facts) > _MOST_LISTED else ""
-    with_it = f" and with it {told}{more}" if facts else ""
-    if not await goes_on(f"This removes {entity.name}{with_it}.", is_sure=options.yes):
-        return 1
-    return _tell_events(desk, await desk.entities.remove(entity.id))
-
-
-@ENTITY.action(
-    "change an entity's name or type; the old name becomes an alias",
-    _NAME,
-    argument("--name", dest="new_name", metavar="NEW", help="its new name"),
-    argument("--type", dest="new_type", metavar="TYPE", help="its new type, such as npc or location"),
-)
-async def _change(desk: Desk, options: argparse.Namespace) -> int:
-    entity = desk.resolver.entity(options.entity)
-    changed, *more = await desk.entities.change(entity.id, name=options.new_name, type=options.new_type)
-    _tell_events(desk, [changed])
-    return _tell_events(desk, more, resolver=desk.resolver.with_names({entity.id: options.new_name or entity.name}))
-
-
-_ON_ENTITY.action(
-    "merge two entities: GONE is the same as KEPT",
-    argument("kept", metavar="KEPT", help="an entity's name, alias or id"),
-    argument("gone", metavar="GONE", help="the one that KEPT replaces"),
-)(EntityDesk.merge)
+offer(ENTITY, "entity")
 
 
 @ENTITY.action("undo a merge: NAME is an entity of its own again", _NAME)
@@ -285,18 +159,6 @@ async def _split(desk: Desk, options: argparse.Namespace) -> int:
     resolver = desk.resolver.with_names({gone: options.entity})  # which is known here by no other name
     print(f"undone: {merge.event.in_words(resolver)}")
     return 0
-
-
-_ON_ENTITY.action("add an alias: NAME is also called ALIAS", _NAME, _ALIAS, name="alias")(EntityDesk.add_alias)
-_ON_ENTITY.action("remove an alias: NAME is not called ALIAS", _NAME, _ALIAS, name="unalias")(EntityDesk.remove_alias)
-_ON_ENTITY.action(
-    "keep an entity secret: only these NPCs know that it exists",
-    _NAME,
-    _people("--known-by", required=True),
-    name="secret",
-)(EntityDesk.keep_secret)
-_ON_ENTITY.action("hide an entity: nobody knows of it until you reveal it", _NAME)(EntityDesk.hide)
-_ON_ENTITY.action("reveal an entity: everybody may know of it", _NAME)(EntityDesk.reveal)
 
 
 @ENTITY.action(
@@ -333,6 +195,8 @@ async def _speak(desk: Desk, options: argparse.Namespace) -> int:
 
 
 # The transcript
+
+offer(TRANSCRIPT, "transcript")
 
 
 @TRANSCRIPT.action(
@@ -432,7 +296,7 @@ async def _wrap_up(desk: Desk, options: argparse.Namespace) -> int:
     given = {"confirm": options.accept, "reject": options.drop, "edit": options.edit, "to": options.to}
     decisions = [LineDecision(what, *words) for what, all_words in given.items() for words in all_words]
     if decisions:
-        show_decision(desk, await desk.decide(options.session, decisions))
+        show_result(desk, await desk.decide(options.session, decisions))
     elif sys.stdin and sys.stdin.isatty() and sys.stdout.isatty():
         await _one_by_one(desk, options.session)
     _show_wrap_up(desk, await desk.wrap_up(options.session))
@@ -455,7 +319,7 @@ async def _one_by_one(desk: Desk, session: SessionId) -> None:
                 decision = LineDecision(_KEYS[key], waiting[0].name, words)
                 seen = claim_in_words(waiting[0].claim, desk.resolver)
                 made.append(await desk.decide(session, [decision], seen=seen))
-                show_decision(desk, made[-1])
+                show_result(desk, made[-1])
             elif key == "u" and made:
                 await desk.store.world.undo(desk.campaign, made.pop().events[::-1], Cause("dm", now_ms()))
             elif key == "n":

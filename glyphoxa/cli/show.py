@@ -229,8 +229,8 @@ async def _sessions(desk: Desk, _options: argparse.Namespace) -> int:
         summary = await desk.sessions.summary(each.id)
         times = (moment(each.started_ms), moment(each.last_at_ms))
         counts = (str(each.n_entries), str(each.n_retracted) if each.n_retracted else "")
-        rows.append((str(number), each.id, *times, *counts, "" if summary is None else summary.text))
-    headings = ("no.", "session", "began", "last said", "utterances", "rolled back", "summary")
+        rows.append((str(number), each.id, each.title, *times, *counts, "" if summary is None else summary.text))
+    headings = ("no.", "session", "title", "began", "last said", "utterances", "rolled back", "summary")
     return show_rows(headings, rows, nothing="nothing was said yet")
 
 

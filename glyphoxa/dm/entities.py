@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import Final
+from functools import cached_property, partial
+from typing import Annotated, Final
 
+from pydantic import BaseModel
+
+from glyphoxa.dm.actions import EntityName, Knowers, Option, action
 from glyphoxa.dm.ports import Review
 from glyphoxa.dm.timeline import all_events
 from glyphoxa.domain.campaign import Campaign, Entity, Npc, Player
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.heard import SpokenBy
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId, PlayerId, SessionId, SpeakerId, plain_name, slug
-from glyphoxa.domain.knowledge import DM, PUBLIC, Claim, Fact, Knower, Provenance, Validity, Visibility
+from glyphoxa.domain.knowledge import DM, PUBLIC, Claim, Knower, Provenance, Validity, Visibility
 from glyphoxa.domain.node_types import DEFAULT_SCHEMA, Schema
+from glyphoxa.language.facts import fact_in_words
 from glyphoxa.language.relations import IN_ENGLISH, RelationWords
 from glyphoxa.language.words import fold
 from glyphoxa.names.resolve import (
@@ -196,6 +201,35 @@ class Decisions:
         return tuple(dict.fromkeys(self.resolver.npc(name) for name in names))
 
 
+class NewEntity(BaseModel):
+    """An entity to add.
+
+    Attributes:
+        new_type: Its type is new to the campaign.
+        attributes: JSON, options, or both in this order.
+    """
+
+    name: Annotated[str, Option("what it is called", "NAME")]
+    type: Annotated[
+        str, Option("npc, player, location, item, faction, event, quest, concept ...", "TYPE", names="type")
+    ]
+    attributes: Annotated[
+        str,
+        Option(
+            'such as --personality "paranoid wizard" --level 9, or JSON',
+            "JSON",
+            takes_rest="An option with any other name is an attribute: --personality 'paranoid wizard' --level 9",
+        ),
+    ] = ""
+    alias: Annotated[Sequence[str], Option("other names; can be repeated", "ALIAS", is_repeated=True)] = ()
+    id: Annotated[str, Option("default: made from the name", "ID")] = ""
+    new_type: Annotated[bool, Option("TYPE is a new type of this campaign")] = False
+
+
+Alias = Annotated[str, Option("another name that it is called by", "ALIAS")]
+_action = partial(action, "entities")
+
+
 class EntityDesk(Decisions):
     """The DM's decisions about entities, each named as in `NameResolver.entity`.
 
@@ -204,49 +238,59 @@ class EntityDesk(Decisions):
 
     __slots__ = ()
 
-    async def add(self, entity: Entity, *, is_new_type: bool = False) -> list[WorldEvent]:
+    @_action(
+        "entity add",
+        "register an entity, with attributes of any name: --personality gruff",
+        form="add",
+        discord="entity add",
+    )
+    async def add(self, new: NewEntity) -> list[WorldEvent]:
         """Add an entity with its attributes.
 
         An attribute `location` that names an entity offers a LOCATED_AT for review.
 
-        Args:
-            entity: If its id is empty, it is made from the name.
-            is_new_type: Its type is new to the campaign.
-
         Raises:
             InvalidInput: The name or id is taken or invalid, the type is unknown, or JSON cannot hold an attribute.
         """
-        called = _name(entity.name)
-        made = entity.id or EntityId(slug(called))
+        called, attributes = _name(new.name), attributes_in(new.attributes)
+        made = EntityId(new.id or slug(called))
         if not made:
             raise InvalidInput(f"{called!r} has no letter or digit to make an id from; give an id")
         if made in self.resolver.entities:
             other = self.resolver.entities[made]
             raise InvalidInput(f"the id {made!r} is taken by {other.name} ({other.type}): give another id")
-        if not entity.id and (same := self.resolver.by_name.exact(called)) is not None:
+        if not new.id and (same := self.resolver.by_name.exact(called)) is not None:
             raise InvalidInput(
                 f"{same.name} is already called {called!r}; if this is a different entity, give it its own id"
             )
         at_ms = self.now_ms()
         provenance = Provenance(1.0, "stated", dm_confirmed=True, origin="dm", at_ms=at_ms)
-        kind = self._type(entity.type, is_new=is_new_type)
-        events: list[Event] = [EntityAdded(made, kind, called, tuple(map(_name, entity.aliases)))]
-        for attribute, value in entity.attributes.items():
+        kind = self._type(new.type, is_new=new.new_type)
+        events: list[Event] = [EntityAdded(made, kind, called, tuple(map(_name, new.alias)))]
+        for attribute, value in attributes.items():
             events += [FactStated(storable(claim), provenance) for claim in attribute_claims(made, attribute, value)]
-        location = entity.attributes.get("location")
+        location = attributes.get("location")
         place = self.resolver.by_name.exact(location) if isinstance(location, str) else None
         if place is not None:
             events.append(FactStated(Claim.relation(made, "LOCATED_AT", place.id), offered(provenance)))
         return await self._commit(*events)
 
-    async def change(self, entity: str, *, name: str | None = None, type: str | None = None) -> list[WorldEvent]:  # noqa: A002
+    @_action("entity change", "change an entity's name or type; the old name becomes an alias", form="change")
+    async def change(
+        self,
+        entity: EntityName,
+        *,
+        name: Annotated[str | None, Option("its new name", "NEW")] = None,
+        type: Annotated[str | None, Option("its new type, such as npc or location", "TYPE", names="type")] = None,  # noqa: A002
+    ) -> list[WorldEvent]:
         """Change an entity's name or type. The old name becomes an alias.
 
         Raises:
             InvalidInput: There is nothing to change, another entity has that name, or the type is unknown.
         """
         found = self.resolver.entity(entity)
-        new = None if name is None else _name(name)
+        new = None if name in (None, found.name) else _name(name)
+        type = None if type == found.type else type  # noqa: A001
         if new is None and type is None:
             raise InvalidInput("give a new name or type")
         if new is not None and self.resolver.by_name.tiers(new)[0].keys() - {found.id}:
@@ -257,16 +301,25 @@ class EntityDesk(Decisions):
             events += [AliasRemoved(found.id, alias) for alias in found.aliases if fold(alias) == fold(new)]
         return await self._commit(*events)
 
-    async def ends_with(self, entity: str) -> list[Fact]:
-        """Return the facts that would end if the entity were removed."""
+    async def ends_with(self, entity: str) -> tuple[str, list[str]]:
+        """Return an entity's name and type, and the facts that would end if it were removed."""
         found = self.resolver.entity(entity)
-        return await self.review.current(self.campaign, DM, about=found.id, limit=MAX_FACTS)
+        facts = await self.review.current(self.campaign, DM, about=found.id, limit=MAX_FACTS)
+        return f"{found.name} ({found.type})", [fact_in_words(fact, self.resolver) for fact in facts]
 
-    async def remove(self, entity: str) -> list[WorldEvent]:
+    @_action(
+        "entity remove",
+        "remove an entity and everything known about it",
+        form="remove",
+        discord="entity remove",
+        asks=ends_with,
+    )
+    async def remove(self, entity: EntityName) -> list[WorldEvent]:
         """Remove an entity and everything known about it."""
         return await self._commit(EntityRemoved(self.resolver.entity(entity).id))
 
-    async def add_alias(self, entity: str, alias: str) -> list[WorldEvent]:
+    @_action("entity alias", "add an alias: NAME is also called ALIAS", form="alias")
+    async def add_alias(self, entity: EntityName, alias: Alias) -> list[WorldEvent]:
         """
         Raises:
             InvalidInput: It already has this name, or another entity has.
@@ -276,7 +329,8 @@ class EntityDesk(Decisions):
             raise InvalidInput(f"{other.name} is already called {new!r}")
         return await self._commit(AliasAdded(found.id, new))
 
-    async def remove_alias(self, entity: str, alias: str) -> list[WorldEvent]:
+    @_action("entity unalias", "remove an alias: NAME is not called ALIAS", form="unalias")
+    async def remove_alias(self, entity: EntityName, alias: Alias) -> list[WorldEvent]:
         """
         Raises:
             NotFound: It has no such alias.
@@ -287,20 +341,28 @@ class EntityDesk(Decisions):
                 return await self._commit(AliasRemoved(found.id, known))
         raise NotFound(f"{found.name} has no alias {alias!r}: {did_you_mean(alias, found.aliases)}")
 
-    async def keep_secret(self, entity: str, known_by: Sequence[str]) -> list[WorldEvent]:
+    @_action("entity secret", "keep an entity secret: only these NPCs know that it exists", form="secret")
+    async def keep_secret(self, entity: EntityName, known_by: Knowers) -> list[WorldEvent]:
         """Make an entity known to these NPCs only."""
         visibility = secret_among(self._npcs(known_by), PUBLIC, now_ms=self.now_ms())
         return await self._commit(EntityScoped(self.resolver.entity(entity).id, visibility))
 
-    async def hide(self, entity: str) -> list[WorldEvent]:
+    @_action("entity hide", "hide an entity: nobody knows of it until you reveal it", form="hide")
+    async def hide(self, entity: EntityName) -> list[WorldEvent]:
         """Make an entity known to nobody until it is revealed."""
         return await self._commit(EntityScoped(self.resolver.entity(entity).id, Visibility("hidden")))
 
-    async def reveal(self, entity: str) -> list[WorldEvent]:
+    @_action("entity reveal", "reveal an entity: everybody may know of it", form="reveal")
+    async def reveal(self, entity: EntityName) -> list[WorldEvent]:
         """Make an entity known to everybody."""
         return await self._commit(EntityScoped(self.resolver.entity(entity).id, PUBLIC))
 
-    async def merge(self, kept: str, gone: str) -> list[WorldEvent]:
+    @_action("entity merge", "merge two entities: GONE is the same as KEPT", form="merge")
+    async def merge(
+        self,
+        kept: Annotated[str, Option("an entity's name, alias or id", "KEPT", names="entity")],
+        gone: Annotated[str, Option("the one that KEPT replaces", "GONE", names="entity")],
+    ) -> list[WorldEvent]:
         """Merge `gone` into `kept`: its facts move there, and its names become aliases.
 
         Raises:
@@ -418,23 +480,30 @@ def json_or_text(text: str) -> object:
     return text if value is None else value
 
 
-def json_object(text: str) -> dict[str, object]:
-    """Raises: InvalidInput: It is no JSON object."""
-    try:
-        value = json.loads(text)
-    except ValueError as error:
-        raise InvalidInput(f"attributes are not JSON: {error}") from None
-    if not isinstance(value, dict):
-        raise InvalidInput(f'attributes are an object, such as {{"level": 9}}, not {text!r}')
-    return value
+def attributes_in(text: str) -> dict[str, object]:
+    """Read attributes: a JSON object, options, or both. Raises: InvalidInput: It is neither, or an option is wrong.
 
-
-def attributes_of(free: Sequence[str]) -> dict[str, object]:
-    """Read attributes from unknown options. Raises: InvalidInput: A value is missing, or stands alone.
-
-    >>> attributes_of(["--personality", "paranoid wizard", "--level=9"])
-    {'personality': 'paranoid wizard', 'level': 9}
+    >>> attributes_in('{"level": 9} --personality "paranoid wizard"')
+    {'level': 9, 'personality': 'paranoid wizard'}
     """
+    found: dict[str, object] = {}
+    options = text.lstrip()
+    if options[:1] in ("{", "["):
+        try:
+            found, end = json.JSONDecoder().raw_decode(options)
+        except ValueError as error:
+            raise InvalidInput(f"attributes are not JSON: {error}") from None
+        if not isinstance(found, dict):
+            raise InvalidInput(f'attributes are an object, such as {{"level": 9}}, not {text!r}')
+        options = options[end:]
+    try:
+        return found | _attributes_of(shlex.split(options))
+    except ValueError as error:
+        raise InvalidInput(f"attributes cannot be read: {error}; write --name value, or JSON") from None
+
+
+def _attributes_of(free: Sequence[str]) -> dict[str, object]:
+    """Read attributes from options. Raises: InvalidInput: A value is missing, or stands alone."""
     found: dict[str, object] = {}
     waiting = list(free)
     while waiting:

@@ -4,8 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Annotated
 
-from glyphoxa.dm.entities import Decisions, NameResolver, predicate_of, secret_among, stated_by_dm, storable
+from pydantic import BaseModel
+
+from glyphoxa.dm.actions import (
+    EntityName,
+    FactName,
+    FactNames,
+    Knowers,
+    Option,
+    OtherEntity,
+    Predicate,
+    SomeKnowers,
+    Value,
+    action,
+)
+from glyphoxa.dm.entities import (
+    DM_SPEAKER,
+    Decisions,
+    NameResolver,
+    json_or_text,
+    predicate_of,
+    secret_among,
+    stated_by_dm,
+    storable,
+)
 from glyphoxa.dm.ports import CitedUtterance
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import EntityId, FactId
@@ -69,6 +94,25 @@ class ExplainedFact:
     supports: Sequence[Fact]
     resting: Sequence[Fact]
     disputes: Sequence[Fact]
+
+
+class NewFact(BaseModel):
+    """A fact to state.
+
+    Attributes:
+        known_by: The only NPCs that know it; if empty, it is public unless hidden.
+        hidden: Nobody knows it until it is revealed; then these NPCs do.
+    """
+
+    subject: EntityName
+    predicate: Annotated[str, Option("such as LOCATED_AT or occupation", "PREDICATE")]
+    object: OtherEntity = None
+    value: Value = None
+    known_by: SomeKnowers = ()
+    hidden: Annotated[bool, Option("nobody knows it until you reveal it")] = False
+
+
+_action = partial(action, "facts")
 
 
 class ChangedMeanwhile(InvalidInput):
@@ -189,23 +233,31 @@ class FactDesk(Decisions):
         if seen and seen != now:
             raise ChangedMeanwhile(self.words(fact), seen=seen, now=now)
 
-    async def confirm(self, facts: Sequence[str]) -> Decision:
+    @_action("facts accept", "accept facts; facts that contradict them end", form="confirm", done="accepted")
+    async def confirm(self, facts: FactNames) -> Decision:
         """Accept facts; facts that contradict them end."""
         found = await self._find_all(facts)
         return await self._decide([FactConfirmed(each.id) for each in found], found)
 
-    async def reject(self, facts: Sequence[str]) -> Decision:
+    @_action(
+        "facts reject",
+        "reject facts: they were never true, but misunderstood",
+        form="reject",
+        done="rejected",
+    )
+    async def reject(self, facts: FactNames) -> Decision:
         """Reject facts: they were never true. Facts that depend on them become stale."""
         found = await self._find_all(facts)
         return await self._decide([FactRejected(each.id) for each in found], found)
 
+    @_action("facts retcon", "change the story: a fact was never true, or something else was true instead")
     async def retcon(
         self,
-        fact: str,
+        fact: FactName,
         *,
-        predicate: str | None = None,
-        object: str | None = None,  # noqa: A002 - the claim's word
-        value: object = None,
+        predicate: Predicate = None,
+        object: OtherEntity = None,  # noqa: A002 - the claim's word
+        value: Value = None,
     ) -> Decision:
         """Change the story: the fact was never true, and something else always was if that is given, as in `edit`."""
         found = await self.find(fact)
@@ -214,14 +266,15 @@ class FactDesk(Decisions):
         claim = self._claim_instead(found.claim, predicate=predicate, object=object, value=value)
         return await self._decide([FactReplaced(found.id, claim, "retcon")], [found], says=claim)
 
+    @_action("facts correct", "correct a misunderstood fact: something else is true", form="edit", done="corrected")
     async def edit(
         self,
-        fact: str,
+        fact: FactName,
         *,
-        subject: str | None = None,
-        predicate: str | None = None,
-        object: str | None = None,  # noqa: A002 - the claim's word
-        value: object = None,
+        subject: Annotated[str | None, Option("the entity that it is about", "NAME", "entity")] = None,
+        predicate: Predicate = None,
+        object: OtherEntity = None,  # noqa: A002 - the claim's word
+        value: Value = None,
     ) -> Decision:
         """Correct a misunderstood fact. The correction is as certain as the DM's own statement.
 
@@ -254,18 +307,30 @@ class FactDesk(Decisions):
             raise InvalidInput(f"{self.words(found)} cannot have ended before it began")
         return await self._decide([FactClosed(found.id, at_ms, story)], [found])
 
-    async def keep_secret(self, fact: str, known_by: Sequence[str]) -> Decision:
+    @_action("facts secret", "keep a fact secret: only these NPCs know it")
+    async def keep_secret(self, fact: FactName, known_by: Knowers) -> Decision:
         """Make a fact known to these NPCs only."""
         found = await self.find(fact)
         visibility = secret_among(self._npcs(known_by), found.visibility, now_ms=self.now_ms())
         return await self._decide([FactScoped(found.id, visibility)], [found])
 
-    async def hide(self, fact: str) -> Decision:
+    @_action("", "keep a fact from an NPC; others still know it", form="keep_from", done="kept from the NPC")
+    async def keep_from(self, fact: FactName, npc: Annotated[str, Option("the NPC", "NPC", "npc")]) -> Decision:
+        """Make a fact unknown to this NPC; others still know it."""
+        kept_from, found = self.resolver.npc(npc), await self.find(fact)
+        left = [each.npc for each in found.visibility.knowers if each.npc != kept_from]
+        return await self.keep_secret(found.id, left) if left else await self.hide(found.id)
+
+    @_action("facts hide", "hide a fact: nobody knows it until you reveal it", form="hide", done="hidden")
+    async def hide(self, fact: FactName) -> Decision:
         """Make a fact known to nobody until it is revealed."""
         found = await self.find(fact)
         return await self._decide([FactScoped(found.id, replace(found.visibility, scope="hidden"))], [found])
 
-    async def reveal(self, fact: str, to: Sequence[str] = ()) -> Decision:
+    @_action(
+        "facts reveal", "reveal a fact, to these NPCs or to everybody", form="reveal", done="revealed to everybody"
+    )
+    async def reveal(self, fact: FactName, to: SomeKnowers = ()) -> Decision:
         """Reveal a fact to these NPCs, or to everybody if none is named."""
         found = await self.find(fact)
         if found.visibility.scope == "public":
@@ -274,7 +339,14 @@ class FactDesk(Decisions):
             )
         return await self._decide([FactRevealed(found.id, self._npcs(to) if to else ())], [found])
 
-    async def tell(self, fact: str, to: Sequence[str], *, by: str) -> Decision:
+    @_action("facts tell", "record that somebody told a fact to NPCs", form="tell", done="told")
+    async def tell(
+        self,
+        fact: FactName,
+        to: Knowers,
+        *,
+        by: Annotated[str, Option("a player, an NPC, or dm; default: dm", "WHO")] = DM_SPEAKER,
+    ) -> Decision:
         """Record that a player, an NPC or the DM told a fact to NPCs.
 
         Raises:
@@ -286,33 +358,15 @@ class FactDesk(Decisions):
         told = FactTold(found.id, self._npcs(to), self.resolver.speaker(by), self.now_ms())
         return await self._decide([told], [found])
 
-    def claim(
-        self,
-        subject: str,
-        predicate: str,
-        *,
-        object: str | None = None,  # noqa: A002 - the claim's word
-        value: object = None,
-    ) -> Claim:
-        """Return what names and words claim.
-
-        Args:
-            object: Name of the entity that the subject is related to.
-            value: The attribute's value; anything JSON can hold.
-        """
-        return self._claim(self.resolver.entity(subject).id, predicate, object=object, value=value)
-
-    async def add(self, claim: Claim, *, known_by: Sequence[str] = (), is_hidden: bool = False) -> Decision:
-        """State a fact. It becomes a conflict if its slot allows only one and is taken.
-
-        Args:
-            known_by: The only NPCs that know it; if empty, it is public unless hidden.
-            is_hidden: Nobody knows it until it is revealed; then these NPCs do.
-        """
+    @_action("facts state", "state a new fact", form="state", discord="fact add")
+    async def state(self, new: NewFact) -> Decision:
+        """State a fact. It becomes a conflict if its slot allows only one and is taken."""
+        subject = self.resolver.entity(new.subject).id
+        claim = self._claim(subject, new.predicate, object=new.object, value=new.value)
         visibility = PUBLIC
-        if known_by:
-            visibility = secret_among(self._npcs(known_by), PUBLIC, now_ms=self.now_ms())
-        if is_hidden:
+        if new.known_by:
+            visibility = secret_among(self._npcs(new.known_by), PUBLIC, now_ms=self.now_ms())
+        if new.hidden:
             visibility = Visibility.of("hidden", visibility.knowers)
         return await self._decide([stated_by_dm(claim, visibility, at_ms=self.now_ms())], [], says=claim)
 
@@ -347,7 +401,8 @@ class FactDesk(Decisions):
         if (object is None) == (value is None):
             raise InvalidInput("a fact has either an object (another entity) or a value")
         if object is None:
-            return storable(Claim.attribute(subject, predicate_of(predicate), value))
+            read = json_or_text(value) if isinstance(value, str) else value
+            return storable(Claim.attribute(subject, predicate_of(predicate), read))
         return Claim.relation(subject, predicate_of(predicate), self.resolver.entity(object).id)
 
     def _claim_instead(

@@ -63,11 +63,13 @@ class Session:
     """
     Attributes:
         last_ordinal: Its number of utterances.
+        title: The game master's; "" without one.
     """
 
     id: SessionId
     started_ms: int
     last_ordinal: int
+    title: str = ""
 
 
 class Review(Protocol):
@@ -126,6 +128,10 @@ class Review(Protocol):
 
     async def sessions(self, campaign: CampaignId) -> list[Session]:
         """Return the sessions, the earliest first."""
+        ...
+
+    async def set_title(self, campaign: CampaignId, session: SessionId, title: str) -> None:
+        """Set the title of a session; "" removes it."""
         ...
 
 

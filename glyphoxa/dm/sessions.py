@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Annotated, Final
 
+from glyphoxa.dm.actions import Option, SessionName, action
 from glyphoxa.dm.entities import stated_by_dm, storable
 from glyphoxa.dm.ports import CitedUtterance, Review
-from glyphoxa.domain.errors import InvalidInput, NotFound
+from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import DM, PUBLIC, Claim, Fact, Visibility, witnessed_by
 from glyphoxa.transcript.ports import TalkFilter, TalkSearch
@@ -20,6 +21,8 @@ from glyphoxa.world.graph import WorldHistory
 
 MAX_CHARACTERS: Final = 4_000
 """Maximum characters of a summary. It precedes the conversation in a prompt, which has at most 1,000 tokens for it."""
+MAX_TITLE: Final = 100
+LAST: Final = "last"
 _MAX_FACTS: Final = 10_000
 _MAX_LISTED: Final = 5
 _SHORT: Final = 10
@@ -95,6 +98,40 @@ class SessionDesk:
                 if fact.claim != claim:
                     events.append(FactReplaced(fact.id, claim))  # it is known to the same
         return await self.world.commit(self.campaign, events, Cause("dm", at_ms))
+
+    @action(
+        "sessions",
+        "transcript title",
+        "give a session a title, which only you see; without one, remove it",
+        form="title",
+        discord="session title",
+        tool="dm.title_session",
+    )
+    async def title(
+        self,
+        title: Annotated[str, Option("such as The Night of the Bell", "TITLE", is_argument=True)] = "",
+        session: SessionName = LAST,
+    ) -> str:
+        """Set the title of a session.
+
+        Raises:
+            NotFound: There is no such session.
+            InvalidInput: The title is longer than `MAX_TITLE`.
+        """
+        words, named = " ".join(title.split()), await self.named(session)
+        if len(words) > MAX_TITLE:
+            raise InvalidInput(f"the title has {len(words):,} characters: at most {MAX_TITLE} allowed")
+        await self.review.set_title(self.campaign, named, words)
+        return f"session {named} is called {words!r}" if words else f"session {named} has no title"
+
+    async def named(self, wanted: str) -> SessionId:
+        """Return the session with this id or number, or with "last" the one that began last. Raises: NotFound."""
+        ids = [each.id for each in await self.review.sessions(self.campaign)]
+        numbered = {LAST: ids[-1:], **{str(n): [each] for n, each in enumerate(ids, start=1)}}
+        found = [each for each in ids if each == wanted] or numbered.get(wanted, [])
+        if not found:
+            raise NotFound(f"no session {wanted!r} in campaign {self.campaign!r}: {did_you_mean(wanted, ids)}")
+        return found[0]
 
     async def _known_of(self, episode: EntityId) -> list[Fact]:
         return await self.review.current(self.campaign, DM, about=episode, limit=_MAX_FACTS)

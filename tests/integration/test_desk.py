@@ -307,7 +307,7 @@ async def test_secret_is_told_to_one_npc_and_kept_from_it_again(dm: Visitor) -> 
     assert fact is not None
     told = await post(dm, "/desk/facts", do="tell", fact=fact[1], to=ELOWEN, back="/desk/secrets")
     assert "told" in elowens(told.text)
-    kept = await post(dm, "/desk/facts", do="keep_from", fact=fact[1], **{"from": ELOWEN, "back": "/desk/secrets"})
+    kept = await post(dm, "/desk/facts", do="keep_from", fact=fact[1], npc=ELOWEN, back="/desk/secrets")
     assert ">told" not in elowens(kept.text)
     assert "secret" in elowens(kept.text)
 

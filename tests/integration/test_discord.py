@@ -15,9 +15,9 @@ import pytest
 from simcord.enums import InteractionType
 
 from glyphoxa.adapters.postgres.store import open_store
-from glyphoxa.domain.campaign import Entity
+from glyphoxa.dm.entities import NewEntity
 from glyphoxa.domain.events import SceneChanged
-from glyphoxa.domain.ids import CampaignId, EntityId, NpcId
+from glyphoxa.domain.ids import CampaignId, NpcId
 from glyphoxa.domain.knowledge import DM
 from glyphoxa.domain.node_types import NodeType
 from glyphoxa.plugins.discord.bot import _view
@@ -41,7 +41,7 @@ REFUSAL = "Sorry, I answer only the people who play at my table."
 OPTIONS: dict[str, dict[str, object]] = {
     "entity add": {"name": "Old Bess", "type": "npc"},
     "entity list": {},
-    "entity remove": {"name": "Vaelith"},
+    "entity remove": {"entity": "Vaelith"},
     "fact add": {"subject": "Vaelith", "predicate": "colour", "value": "blue"},
     "fact show": {"about": "Vaelith"},
     "whoknows": {"about": "Grimjaw"},
@@ -52,6 +52,7 @@ OPTIONS: dict[str, dict[str, object]] = {
     "direct": {"npc": "Grimjaw", "words": "Be short."},
     "scene": {"scene": "smithy"},
     "join": {},
+    "session title": {"title": "The Night of the Bell"},
     "campaign load": {"file": ("town.yaml", b"campaign: {id: town}")},
 }
 """Options with which each command could be given."""
@@ -84,7 +85,7 @@ async def test_dm_adds_lists_and_removes_an_entity(discord: DiscordServer) -> No
     bess = (await discord.desk()).resolver.entity("Old Bess")
     assert bess.attributes == {"occupation": "ferry woman", "level": 9}
     assert "Old Bess (npc)" in await discord.told(discord.dm, "entity list", type="npc")
-    asked = await discord.dm.slash(discord.channel, "entity remove", name="Old Bess")
+    asked = await discord.dm.slash(discord.channel, "entity remove", entity="Old Bess")
     assert "This removes Old Bess (npc)" in text_of(asked)
     assert "old-bess" in (await discord.desk()).resolver.entities, "not confirmed yet"
     [message] = messages_of(asked)
@@ -93,7 +94,7 @@ async def test_dm_adds_lists_and_removes_an_entity(discord: DiscordServer) -> No
 
 
 async def test_removal_is_refused_if_more_is_known_by_then(discord: DiscordServer) -> None:
-    asked = await discord.dm.slash(discord.channel, "entity remove", name="Vaelith")
+    asked = await discord.dm.slash(discord.channel, "entity remove", entity="Vaelith")
     await discord.told(discord.dm, "fact add", subject="Vaelith", predicate="colour", value="blue")
     clicked = await discord.dm.click(messages_of(asked)[0], label="Confirm")
     assert "has changed meanwhile; nothing was removed" in clicked.followups[-1].content
@@ -101,8 +102,8 @@ async def test_removal_is_refused_if_more_is_known_by_then(discord: DiscordServe
 
 
 async def test_confirm_button_works_once_and_not_after_a_restart(discord: DiscordServer) -> None:
-    first = await discord.dm.slash(discord.channel, "entity remove", name="Vaelith")
-    second = await discord.dm.slash(discord.channel, "entity remove", name="The Silent Bell")
+    first = await discord.dm.slash(discord.channel, "entity remove", entity="Vaelith")
+    second = await discord.dm.slash(discord.channel, "entity remove", entity="The Silent Bell")
     stale = await discord.dm.click(messages_of(first)[0], label="Confirm")
     assert "this can no longer be confirmed" in stale.followups[-1].content
     await discord.restart()
@@ -133,7 +134,7 @@ IMPOSSIBLE: list[tuple[str, dict[str, object], str]] = [
     ("entity add", {"name": "Bess", "type": "ncp"}, "unknown entity type 'ncp': did you mean 'npc'?"),
     ("entity add", {"name": "Bess", "type": "npc", "attributes": '--a "b'}, "No closing quotation"),
     ("entity add", {"name": "Bess", "type": "npc", "attributes": "{"}, "attributes are not JSON"),
-    ("entity remove", {"name": "Veilith"}, "no entity 'Veilith' in campaign 'saltmere': did you mean 'Vaelith'?"),
+    ("entity remove", {"entity": "Veilith"}, "no entity 'Veilith' in campaign 'saltmere': did you mean 'Vaelith'?"),
     ("fact add", {"subject": "Vaelith", "predicate": "colour"}, "either an object (another entity) or a value"),
     ("recap", {"session": 9, "dm": True}, "no session 9: valid: 1 to 2"),
 ]
@@ -275,7 +276,7 @@ async def test_stranger_gets_one_polite_line_and_then_nothing(discord: DiscordSe
     told = [text_of(answer) for answer in answers]
     assert set(told[:10]) == {REFUSAL} and set(told[10:]) == {""}
     assert all(discord.is_private(answer) for answer in answers)
-    for command, option in (("entity remove", "name"), ("fact show", "about"), ("say", "npc"), ("scene", "scene")):
+    for command, option in (("entity remove", "entity"), ("fact show", "about"), ("say", "npc"), ("scene", "scene")):
         others = {key: value for key, value in OPTIONS[command].items() if key != option}
         assert await discord.stranger.autocomplete(discord.channel, command, option, "", **others) == []
     assert await world_of(discord) == before
@@ -337,7 +338,7 @@ async def test_name_that_a_player_may_not_know_is_as_unknown_as_any(discord: Dis
 
 async def test_alias_that_is_a_hidden_name_is_as_unknown_as_any(discord: DiscordServer) -> None:
     await (await discord.desk()).entities.hide("Vaelith")
-    await (await discord.desk()).entities.add(Entity(EntityId(""), "npc", "Hanna Reed", aliases=("Vaelith", "Nan")))
+    await (await discord.desk()).entities.add(NewEntity(name="Hanna Reed", type="npc", alias=["Vaelith", "Nan"]))
     hidden = await discord.told(discord.tamsin, "fact show", about="Vaelith")
     assert hidden.startswith("no entity 'Vaelith' in campaign 'saltmere'")
     assert "Hanna" not in hidden.partition("valid:")[0]
@@ -348,7 +349,7 @@ async def test_alias_that_is_a_hidden_name_is_as_unknown_as_any(discord: Discord
 async def test_no_spelling_of_a_hidden_name_tells_whose_alias_it_is(discord: DiscordServer, asked: str) -> None:
     await (await discord.desk()).entities.hide("Vaelith")
     await (await discord.desk()).entities.add(
-        Entity(EntityId(""), "npc", "Hanna Reed", aliases=("Vaelith", "Old Vaelith", "Nan"))
+        NewEntity(name="Hanna Reed", type="npc", alias=["Vaelith", "Old Vaelith", "Nan"])
     )
     told = await discord.told(discord.tamsin, "fact show", about=asked)
     assert told.startswith(f"no entity {asked!r} in campaign 'saltmere'")

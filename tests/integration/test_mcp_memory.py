@@ -56,6 +56,7 @@ DM_TOOLS = [
     "memory_compact_nodes",
     "dm_turns",
     "dm_turn",
+    "dm_title_session",
 ]
 
 
@@ -229,13 +230,13 @@ async def test_the_dm_reads_nodes_as_the_memory_graph_shows_them(
         assert smith["title"] == "Grimjaw" and smith["relations"] and smith["children"] == smith["lines"] == []
 
 
-async def test_only_the_tool_that_adds_a_node_is_declared_as_one_that_writes(
+async def test_only_tools_that_change_something_are_declared_as_writing(
     evenings: Store, evenings_dsn: str, tmp_path: Path
 ) -> None:
     async with a_client(await of_dm(evenings, tmp_path, evenings_dsn)) as client:
         tools = (await client.list_tools()).tools
     writing = [tool.name for tool in tools if not (tool.annotations and tool.annotations.read_only_hint)]
-    assert len(tools) > 1 and writing == ["memory_compact_nodes"]
+    assert len(tools) > 1 and writing == ["memory_compact_nodes", "dm_title_session"]
 
 
 async def test_event_nodes_are_summed_up_expanded_and_set_free_by_an_undo(

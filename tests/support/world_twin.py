@@ -227,6 +227,9 @@ class WorldTwin:
     async def sessions(self, campaign: CampaignId) -> list[Session]:
         return list(self.held_sessions)
 
+    async def set_title(self, campaign: CampaignId, session: SessionId, title: str) -> None:
+        self.held_sessions = [replace(each, title=title) if each.id == session else each for each in self.held_sessions]
+
     # For tests
 
     def resolver(self, campaign: Campaign | None = None) -> NameResolver:

@@ -8,11 +8,12 @@ from __future__ import annotations
 import asyncio
 import functools
 import hashlib
-import shlex
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from inspect import Parameter, Signature
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import MappingProxyType
 from typing import Any, Final, get_args
 
 import discord
@@ -28,13 +29,13 @@ from glyphoxa.app.scope import Scope
 from glyphoxa.app.source_reader import SourceReader
 from glyphoxa.config.campaign_edit import stamp_of
 from glyphoxa.config.located_yaml import InvalidFile, text_of
+from glyphoxa.dm.actions import DmAction, actions_of
 from glyphoxa.dm.campaign_diff import CampaignChanges
-from glyphoxa.dm.entities import attributes_of, json_object, json_or_text
 from glyphoxa.dm.imported import ImportKind
 from glyphoxa.dm.player_safe import PlayersView
-from glyphoxa.domain.campaign import Entity
-from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, counted
-from glyphoxa.domain.ids import EntityId, PlayerId, SessionId
+from glyphoxa.dm.sessions import LAST
+from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, counted
+from glyphoxa.domain.ids import PlayerId
 from glyphoxa.domain.knowledge import DM, PUBLIC, Fact
 from glyphoxa.domain.node_types import ENTITY_TYPES
 from glyphoxa.language.facts import (
@@ -49,7 +50,6 @@ from glyphoxa.language.words import fold
 from glyphoxa.npc.commands import MAX_DIRECTED, MAX_SAID, MAX_TURNS
 from glyphoxa.plugins.discord.access import Caller
 from glyphoxa.transcript.sessions import session_of
-from glyphoxa.world.events import WorldEvent
 
 MOST_CARDS: Final = 5
 _MOST_FACTS: Final = 1_000
@@ -116,17 +116,18 @@ def _command(
     *,
     is_for_players: bool = False,
     is_public: Callable[[Mapping[str, Any]], bool] = lambda _: False,
-    **meanings: str,
+    meanings: Mapping[str, str] = MappingProxyType({}),
+    **more: str,
 ) -> Callable[[Any], Any]:
     """Declare a command of the game master, or also of players.
 
     Args:
         is_public: Whether everybody in the channel may read the answer, given the options.
-        meanings: The meaning of each option.
+        meanings, more: The meaning of each option.
     """
 
     def declare(run: Callable[..., Awaitable[Answer]]) -> Callable[..., Awaitable[Answer]]:
-        @app_commands.describe(**meanings)
+        @app_commands.describe(**meanings, **more)
         @functools.wraps(run)  # discord.py reads the options there
         async def answered(interaction: discord.Interaction[Any], **options: Any) -> None:
             call: DiscordCall = interaction.extras["call"]
@@ -203,25 +204,43 @@ async def _names(call: DiscordCall, kind: str) -> Iterable[str]:
 _ENTITY, _TYPE, _NPC, _SCENE = map(_suggested, ("entity", "type", "npc", "scene"))
 
 
+# The game master's actions
+
+
+def _offer(name: str, action: DmAction) -> None:
+    """Declare a command of an action; see `glyphoxa.dm.actions`."""
+
+    async def run(call: DiscordCall, **given: Any) -> Answer:
+        desk = await call.desk()
+        would = await action.warning(desk, given)
+        if would is None:
+            return Answer(tuple(desk.in_words(await action.run(desk, given))))
+        what, ends = would
+
+        async def confirmed() -> Answer:
+            now = await call.desk()
+            if await action.warning(now, given) != would:
+                raise InvalidInput(f"what is known about {what} has changed meanwhile; nothing was removed")
+            return Answer(tuple(now.in_words(await action.run(now, given))))
+
+        return Answer((f"This removes {what}.", *(f"with it ends: {each}" for each in ends)), act=confirmed)
+
+    parameters = [Parameter("call", Parameter.POSITIONAL_OR_KEYWORD)]
+    for option in sorted(action.options, key=lambda each: not each.is_required):
+        kind, default = (option.kind, Parameter.empty) if option.is_required else (option.kind | None, None)
+        parameters.append(Parameter(option.name, Parameter.POSITIONAL_OR_KEYWORD, annotation=kind, default=default))
+    run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    suggested = {"entity": _ENTITY, "npc": _NPC, "type": _TYPE}
+    known = {each.name: suggested[each.names] for each in action.options if each.names in suggested}
+    app_commands.autocomplete(**known)(run)
+    _command(name, action.meaning, meanings={each.name: each.meaning for each in action.options})(run)
+
+
+for _name, _action in actions_of("discord").items():
+    _offer(_name, _action)
+
+
 # Entities
-
-
-@_command(
-    "entity add",
-    "Add a person, place or thing",
-    name="Its name",
-    type="What it is: npc, location, item, faction ...",
-    attributes='Such as --personality "paranoid wizard" --level 9, or JSON',
-)
-@app_commands.autocomplete(type=_TYPE)
-async def _entity_add(call: DiscordCall, name: str, type: str, attributes: str = "") -> Answer:  # noqa: A002
-    desk, is_json = await call.desk(), attributes.lstrip().startswith("{")
-    try:
-        given = json_object(attributes) if is_json else attributes_of(shlex.split(attributes))
-    except ValueError as error:
-        raise InvalidInput(f"attributes cannot be read: {error}; write --name value, or JSON") from None
-    entity = Entity(EntityId(""), type, name, attributes=given)
-    return _told(desk, (await desk.entities.add(entity))[:1])
 
 
 @_command("entity list", "List people, places and things", is_for_players=True, type="Only those of this type")
@@ -238,56 +257,7 @@ async def _entity_list(call: DiscordCall, type: str | None = None) -> Answer:  #
     return Answer(tuple(lines))
 
 
-@_command("entity remove", "Remove an entity and everything known about it", name="Its name, alias or id")
-@app_commands.autocomplete(name=_ENTITY)
-async def _entity_remove(call: DiscordCall, name: str) -> Answer:
-    desk = await call.desk()
-    entity = desk.resolver.entity(name)
-    facts = await desk.entities.ends_with(entity.id)
-
-    async def remove() -> Answer:
-        now = await call.desk()
-        if await now.entities.ends_with(entity.id) != facts:
-            raise InvalidInput(f"what is known about {entity.name} has changed meanwhile; nothing was removed")
-        return _told(now, await now.entities.remove(entity.id))
-
-    ends = [f"with it ends: {desk.facts.words(fact)}" for fact in facts]
-    return Answer((f"This removes {entity.name} ({entity.type}).", *ends), act=remove)
-
-
-def _told(desk: Desk, events: Sequence[WorldEvent]) -> Answer:
-    return Answer(tuple(recorded.event.in_words(desk.resolver) for recorded in events))
-
-
 # Facts
-
-
-@_command(
-    "fact add",
-    "State a fact",
-    subject="Whom or what it is about",
-    predicate="Such as LOCATED_AT or occupation",
-    object="The other entity of a relation",
-    value="The value of an attribute: JSON, or plain text",
-    known_by="The only NPCs that know it, separated by commas",
-    hidden="Nobody knows it until you reveal it",
-)
-@app_commands.autocomplete(subject=_ENTITY, object=_ENTITY, known_by=_NPC)
-async def _fact_add(  # noqa: PLR0913 - each is an option of the command
-    call: DiscordCall,
-    subject: str,
-    predicate: str,
-    object: str | None = None,  # noqa: A002
-    value: str | None = None,
-    known_by: str = "",
-    hidden: bool = False,
-) -> Answer:
-    desk = await call.desk()
-    read = None if value is None else json_or_text(value)
-    claim = desk.facts.claim(subject, predicate, object=object, value=read)
-    names = [name for name in known_by.split(",") if name.strip()]
-    made = await desk.facts.add(claim, known_by=names, is_hidden=hidden)
-    return Answer(tuple(desk.facts.decision_in_words(made)))
 
 
 def _in_short(desk: Desk, fact: Fact) -> str:
@@ -400,17 +370,10 @@ async def _recap(call: DiscordCall, session: int | None = None, dm: bool = False
     if dm:
         call.caller.need_dm()
     desk = await call.desk()
-    lines = await recap_of(desk.store, desk.campaign, await _session(desk, session), "dm" if dm else "players")
-    return Answer(tuple(lines) or ("the session has no lines worth recalling",))
-
-
-async def _session(desk: Desk, number: int | None) -> SessionId:
-    talk = await desk.inspection.entries_per_session(desk.campaign)
-    if number is None and talk:
-        return max(talk, key=lambda each: each.last_at_ms or 0).id
-    if number is None or not 1 <= number <= len(talk):
-        raise NotFound("nothing was played yet" if not talk else f"no session {number}: valid: 1 to {len(talk)}")
-    return talk[number - 1].id
+    found = await desk.sessions.named(LAST if session is None else str(session))
+    lines = await recap_of(desk.store, desk.campaign, found, "dm" if dm else "players")
+    title = (await desk.timeline.session(found)).session.title
+    return Answer((title,) * bool(dm and title) + (tuple(lines) or ("the session has no lines worth recalling",)))
 
 
 # The open table

@@ -1,17 +1,20 @@
 """MCP tools for the DM: nodes, facts and who knows them, sessions, transcripts, and why an NPC said what it said.
 
-All tools show the DM's view, including secrets. All are read-only but `memory_compact_nodes`, which adds a node.
+All tools show the DM's view, including secrets. All are read-only but `memory_compact_nodes`, which adds a node,
+and the actions of `glyphoxa.dm.actions` that name a tool.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
+from itertools import starmap
 from typing import Annotated, Final, get_args
 
 from glyphoxa.app.background import timeline_writer
 from glyphoxa.app.desk import Desk
 from glyphoxa.chronicle.timeline import EventNode
+from glyphoxa.dm.actions import DmAction, actions_of
 from glyphoxa.dm.entities import MAX_FACTS
 from glyphoxa.dm.turns import LAST, RecalledThen, short
 from glyphoxa.domain.ids import NpcId, SessionId
@@ -61,7 +64,20 @@ def dm_tools(open_desk: Callable[[], Awaitable[Desk]]) -> list[CallableTool]:
 
         return CallableTool(spec, ask)
 
-    return [offered(spec, ask) for spec, ask in _TOOLS.values()]
+    actions = [(_spec(name, action), action) for name, action in actions_of("tool").items()]
+    return [*starmap(offered, _TOOLS.values()), *(offered(spec, partial(_act, action)) for spec, action in actions)]
+
+
+def _spec(name: str, action: DmAction) -> ToolSpec:
+    """Return the tool of an action; see `glyphoxa.dm.actions`."""
+    kinds = {bool: "boolean", int: "integer", str: "string"}
+    parameters = {each.name: {"type": kinds[each.kind], "description": each.meaning} for each in action.options}
+    required = tuple(each.name for each in action.options if each.is_required)
+    return ToolSpec(name, f"{action.meaning}.", parameters, required, 100, writes=True)
+
+
+async def _act(action: DmAction, desk: Desk, **given: object) -> _Rows:
+    return desk.in_words(await action.run(desk, given))
 
 
 @_tool("dm.sessions", "List the sessions and the number of utterances in each.")
@@ -70,6 +86,7 @@ async def _sessions(desk: Desk) -> _Rows:
     return [
         {
             "session": each.id,
+            "title": each.title,
             "began": moment(each.started_ms),
             "last said": moment(each.last_at_ms),
             "utterances": each.n_entries,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from fastapi import Request
 
 from glyphoxa.app.desk import Desk, names_desk_of
-from glyphoxa.dm.entities import json_or_text
+from glyphoxa.dm.actions import actions_of, chosen
 from glyphoxa.dm.facts import Decision
 from glyphoxa.dm.ports import CitedUtterance
 from glyphoxa.domain.errors import InvalidInput, counted, did_you_mean
@@ -174,20 +174,7 @@ async def fact_page(frame: DeskFrame, request: Request) -> Shown:
 
 # -- decisions
 
-_Decide = Callable[[Desk, Sequence[str], Form], Awaitable[Decision]]
-_DO: Final[Mapping[str, tuple[str, _Decide]]] = {
-    "confirm": ("accepted", lambda desk, facts, _: desk.facts.confirm(facts)),
-    "reject": ("rejected", lambda desk, facts, _: desk.facts.reject(facts)),
-    "hide": ("hidden", lambda desk, facts, _: desk.facts.hide(facts[0])),
-    "reveal": ("revealed to everybody", lambda desk, facts, _: desk.facts.reveal(facts[0])),
-    "tell": ("told", lambda desk, facts, form: desk.facts.tell(facts[0], [form.get("to", "")], by="dm")),
-    "keep_from": ("kept from the NPC", lambda desk, facts, form: _keep_from(desk, facts[0], form.get("from", ""))),
-    "edit": (
-        "corrected",
-        lambda desk, facts, form: desk.facts.edit(facts[0], value=json_or_text(form.get("value", ""))),
-    ),
-}
-"""Decisions by the value of `do`, each with the word for it."""
+_DO: Final = {do: each for do, each in actions_of("form", "facts").items() if each.done}
 
 MARKED: Final = "fact:"
 """Prefix of a checkbox's name; the fact's id follows."""
@@ -198,13 +185,6 @@ _OF_SEVERAL: Final = {"confirm_marked": "confirm", "reject_marked": "reject"}
 
 def _marked(form: Form) -> dict[str, str]:
     return {name[len(MARKED) :]: seen for name, seen in form.items() if name.startswith(MARKED)}
-
-
-async def _keep_from(desk: Desk, fact: str, npc: str) -> Decision:
-    """Make a fact unknown to this NPC; others still know it."""
-    kept_from, found = desk.resolver.npc(npc), await desk.facts.find(fact)
-    left = [each.npc for each in found.visibility.knowers if each.npc != kept_from]
-    return await desk.facts.keep_secret(found.id, left) if left else await desk.facts.hide(found.id)
 
 
 @PAGES.post("/desk/facts")
@@ -228,8 +208,7 @@ async def _decided(desk: Desk, form: Form) -> str:
     if what == "undo":
         taken = await desk.timeline.undo()
         return f"undone: {counted(len(taken), 'event')}"
-    if what not in (*_DO, *_OF_SEVERAL):
-        raise InvalidInput(f"unknown decision {what!r}: {did_you_mean(what, [*_DO, *_OF_SEVERAL, 'undo'])}")
+    action = chosen(what, {**_DO, **{several: _DO[one] for several, one in _OF_SEVERAL.items()}}, "decision")
     shown = _marked(form) if what in _OF_SEVERAL else {form.get("fact", ""): form.get("seen", "")}
     if not shown:
         raise InvalidInput("no fact is selected; select at least one")
@@ -237,11 +216,10 @@ async def _decided(desk: Desk, form: Form) -> str:
     for fact, seen in zip(found, shown.values(), strict=True):
         desk.facts.need_unchanged(fact, "" if seen == _BOX else seen)
     words = counted(len(found), "fact") if what in _OF_SEVERAL else desk.facts.words(found[0])
-    decision = _OF_SEVERAL.get(what, what)
-    done, decide = _DO[decision]
-    made = await decide(desk, [fact.id for fact in found], form)
-    n_ended = len(made.ended) if decision == "confirm" else 0
-    return f"{done}: {words}" + (f"; ended {counted(n_ended, 'contradicting fact')}" if n_ended else "")
+    ids = [fact.id for fact in found]
+    made: Decision = await action.run(desk, {**form, "facts": ids, "fact": ids[0]})
+    n_ended = len(made.ended) if action is _DO["confirm"] else 0
+    return f"{action.done}: {words}" + (f"; ended {counted(n_ended, 'contradicting fact')}" if n_ended else "")
 
 
 MOST_SUGGESTED: Final = 50

@@ -14,6 +14,7 @@ from glyphoxa.app.desk import Desk
 from glyphoxa.app.recaps import SessionRecaps
 from glyphoxa.app.rehearsal import rehearse
 from glyphoxa.dm import turns as turn_told
+from glyphoxa.dm.actions import actions_of, chosen
 from glyphoxa.dm.ports import CitedUtterance
 from glyphoxa.dm.timeline import Preview
 from glyphoxa.dm.wording import escaped
@@ -178,6 +179,7 @@ async def session_page(frame: DeskFrame, request: Request) -> Shown:
     return {
         "id": wanted,
         "name": name,
+        "title": here.session.title,
         "lines": await _found(desk, wanted, words)
         if words
         else await desk.inspection.lines(desk.campaign, wanted, first=first, limit=LINES_PER_PAGE),
@@ -228,9 +230,13 @@ async def roll_back(frame: DeskFrame, request: Request, form: Form) -> Done:
 
 
 @PAGES.post(_SESSION)
-async def summarise(frame: DeskFrame, request: Request, form: Form) -> Done:
-    """Store the game master's summary of a session, for the NPCs that heard any of it."""
+async def change(frame: DeskFrame, request: Request, form: Form) -> Done:
+    """Do an action on a session, or store the game master's summary, for the NPCs that heard any of it."""
     desk, session, _ = await _opened(frame, request)
+    if form.get("do"):
+        action = chosen(form["do"], actions_of("form", "sessions"), "action on a session")
+        done = await action.run(desk, {**form, "session": session})
+        return Done("; ".join(desk.in_words(done)), _page_of(session))
     known_by = await desk.sessions.heard_by(session, [npc.id for npc in desk.resolver.npcs])
     await desk.sessions.summarise(session, form.get("summary", ""), known_by)
     return Done("the summary is saved", _page_of(session))

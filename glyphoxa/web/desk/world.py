@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote
@@ -12,16 +12,12 @@ from urllib.parse import quote
 from fastapi import Request
 
 from glyphoxa.app.desk import Desk
-from glyphoxa.dm.entities import json_or_text
-from glyphoxa.domain.campaign import Entity
-from glyphoxa.domain.errors import InvalidInput, did_you_mean
+from glyphoxa.dm.actions import actions_of, chosen
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.knowledge import Fact, Viewer
 from glyphoxa.language.facts import Names, known_to, known_to_in_words, visibility_in_words
 from glyphoxa.web.desk.frame import DeskFrame, Done, Form, Pages, Shown, number_in, paged, viewer_of
 from glyphoxa.web.desk.review import MOST_FACTS, fact_shown
-from glyphoxa.world.entity_events import EntityAdded
-from glyphoxa.world.events import WorldEvent
 from glyphoxa.world.graph import Reached
 
 PAGES: Final = Pages()
@@ -139,9 +135,7 @@ def _other_end(desk: Desk, fact: Fact, entity: EntityId) -> Shown | None:
 
 # -- changes
 
-EVERYBODY: Final = ""
-NOBODY: Final = "-"
-"""Values of a form's `known_to` besides an NPC."""
+_ACTIONS: Final = actions_of("form", "entities") | {"state": actions_of("form", "facts")["state"]}
 
 
 @PAGES.post("/desk/world")
@@ -151,78 +145,34 @@ async def add_entity(frame: DeskFrame, _: Request, form: Form) -> Done:
     Raises:
         InvalidInput: There is one of that name, or the type is unknown and `new_type` is not set.
     """
-    entities = (await frame.desk()).entities
-    entity = Entity(EntityId(""), form.get("type", ""), form.get("name", ""))
-    events = await entities.add(entity, is_new_type=bool(form.get("new_type")))
-    added = events[0].event
-    if not isinstance(added, EntityAdded):
-        raise TypeError(f"adding an entity begins with {EntityAdded.__name__}, not {added!r}")
-    return Done(f"added: {added.name}", _page_of(added.entity))
+    events = await _ACTIONS["add"].run(await frame.desk(), form)
+    return Done(f"added: {events[0].event.name}", _page_of(events[0].event.entity))
 
 
 @PAGES.post("/desk/world/{entity:path}")
 async def change_entity(frame: DeskFrame, request: Request, form: Form) -> Done:
     """
     Args:
-        form: `do`, and what that needs.
+        form: `do`, and the parameters of that action but for its first, which is the entity.
 
     Raises:
         NotFound: There is no such entity any more, or none of a name in the form.
         InvalidInput: It cannot be changed so.
     """
     entity, what = EntityId(request.path_params["entity"]), form.get("do", "")
-    if what not in (*_DO, _STATE):
-        raise InvalidInput(f"unknown action {what!r} on an entity: {did_you_mean(what, [*_DO, _STATE])}")
-    desk = await frame.desk()
-    if what == _STATE:
-        done = await _state(desk, entity, form)
-    else:
-        done = "; ".join(each.event.in_words(desk.resolver) for each in await _DO[what](desk, entity, form))
-    return Done(done, "/desk/world" if what == "remove" else _page_of(entity))
-
-
-async def _change(desk: Desk, entity: EntityId, form: Form) -> Sequence[WorldEvent]:
-    old = desk.resolver.entity(entity)
-    name, of_type = form.get("name", "").strip() or None, form.get("type") or None
-    changed = await desk.entities.change(
-        entity, name=None if name == old.name else name, type=None if of_type == old.type else of_type
-    )
-    return changed[:1]
-
-
-async def _scope(desk: Desk, entity: EntityId, form: Form) -> Sequence[WorldEvent]:
-    match form.get("known_to", EVERYBODY):
+    given = {name: value.strip() for name, value in form.items() if value.strip()}
+    match form.get("known_to", ""):  # everybody, nobody, or an NPC
         case "":
-            return await desk.entities.reveal(entity)
+            scope = "reveal"
         case "-":
-            return await desk.entities.hide(entity)
+            scope, given["hidden"] = "hide", "on"
         case npc:
-            return await desk.entities.keep_secret(entity, [npc])
-
-
-async def _state(desk: Desk, entity: EntityId, form: Form) -> str:
-    known_to = form.get("known_to", EVERYBODY)
-    value = form.get("value", "").strip()
-    claim = desk.facts.claim(
-        entity,
-        form.get("predicate", ""),
-        object=form.get("object", "").strip() or None,
-        value=json_or_text(value) if value else None,
-    )
-    known_by = () if known_to in (EVERYBODY, NOBODY) else [known_to]
-    made = await desk.facts.add(claim, known_by=known_by, is_hidden=known_to == NOBODY)
-    return "; ".join(f"{desk.facts.words(fact)}: {fact.status}" for fact in made.facts) or "already known"
-
-
-_DO: Final[Mapping[str, Callable[[Desk, EntityId, Form], Awaitable[Sequence[WorldEvent]]]]] = {
-    "change": _change,
-    "alias": lambda desk, entity, form: desk.entities.add_alias(entity, form.get("alias", "")),
-    "unalias": lambda desk, entity, form: desk.entities.remove_alias(entity, form.get("alias", "")),
-    "scope": _scope,
-    "merge": lambda desk, entity, form: desk.entities.merge(entity, form.get("gone", "")),
-    "remove": lambda desk, entity, _: desk.entities.remove(entity),
-}
-_STATE: Final = "state"
+            scope, given["known_by"] = "secret", npc
+    action = chosen(scope if what == "scope" else what, _ACTIONS, "action on an entity")
+    desk = await frame.desk()
+    given[action.options[0].name] = entity
+    done = "; ".join(desk.in_words(await action.run(desk, given))) or "already known"
+    return Done(done, "/desk/world" if what == "remove" else _page_of(entity))
 
 
 # -- where entities stand in a drawing

@@ -1,12 +1,10 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import pytest
 
-from glyphoxa.dm.entities import EntityDesk
-from glyphoxa.domain.campaign import Entity
+from glyphoxa.dm.entities import EntityDesk, NewEntity
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.knowledge import DM, Claim
@@ -31,9 +29,9 @@ async def facts_about(world: WorldTwin, entity: str) -> dict[str, object]:
 
 
 async def test_a_new_entity_comes_with_its_attributes(world: WorldTwin) -> None:
-    attributes = {"personality": "paranoid wizard", "level": 9, "trait": ["old", "lame"]}
+    attributes = '{"personality": "paranoid wizard", "level": 9, "trait": ["old", "lame"]}'
     await desk(world).add(
-        Entity(EntityId(""), "location", "Tower  of Whispers", aliases=("the tower",), attributes=attributes)
+        NewEntity(name="Tower  of Whispers", type="location", alias=["the tower"], attributes=attributes)
     )
     tower = world.resolver().entity("TOWER OF WHISPERS")
     assert (tower.id, tower.type, tower.aliases) == ("tower-of-whispers", "location", ("the tower",))
@@ -48,7 +46,7 @@ async def test_a_new_entity_comes_with_its_attributes(world: WorldTwin) -> None:
 
 
 async def test_a_location_that_names_an_entity_offers_the_relation(world: WorldTwin) -> None:
-    await desk(world).add(Entity(EntityId(""), "npc", "Korvald", attributes={"location": "The Forge"}))
+    await desk(world).add(NewEntity(name="Korvald", type="npc", attributes='--location "The Forge"'))
     facts = {
         fact.claim.predicate: fact for fact in await world.current(CAMPAIGN, DM, about=EntityId("korvald"), limit=9)
     }
@@ -69,20 +67,20 @@ async def test_a_location_that_names_an_entity_offers_the_relation(world: WorldT
             "Grimjaw is already called 'grim jaw'; if this is a different entity, give it its own id",
         ),
         ("Grim", "npc", {"id": "e-grimjaw"}, "'e-grimjaw' is taken by Grimjaw (npc): give another id"),
-        ("Korvald", "npc", {"attributes": {"x": float("inf")}}, "is not a value that JSON can hold"),
+        ("Korvald", "npc", {"attributes": "--x Infinity"}, "is not a value that JSON can hold"),
     ],
 )
 async def test_an_entity_that_cannot_be_added_is_not(
-    world: WorldTwin, name: str, kind: str, more: dict[str, Any], told: str
+    world: WorldTwin, name: str, kind: str, more: dict[str, str], told: str
 ) -> None:
     before = len(world.log)
     with pytest.raises(InvalidInput, match=re.escape(told)):
-        await desk(world).add(Entity(more.get("id", ""), kind, name, attributes=more.get("attributes", {})))
+        await desk(world).add(NewEntity(name=name, type=kind, **more))
     assert len(world.log) == before
 
 
 async def test_two_of_one_name_are_told_apart_by_their_ids(world: WorldTwin) -> None:
-    await desk(world).add(Entity(EntityId("old-grimjaw"), "npc", "Grimjaw"))
+    await desk(world).add(NewEntity(name="Grimjaw", type="npc", id="old-grimjaw"))
     with pytest.raises(
         InvalidInput, match=r"'grimjaw' matches several entities: Grimjaw \(npc, id e-grimjaw\), Grimjaw"
     ):
@@ -91,8 +89,8 @@ async def test_two_of_one_name_are_told_apart_by_their_ids(world: WorldTwin) -> 
 
 
 async def test_a_type_of_the_campaigns_own(world: WorldTwin) -> None:
-    await desk(world).add(Entity(EntityId(""), "dragon", "Smaug"), is_new_type=True)
-    await desk(world).add(Entity(EntityId(""), "dragon", "Glaurung"))
+    await desk(world).add(NewEntity(name="Smaug", type="dragon", new_type=True))
+    await desk(world).add(NewEntity(name="Glaurung", type="dragon"))
     assert world.resolver().entity("glaurung").type == "dragon"
 
 
@@ -110,8 +108,8 @@ async def test_renamed_entity_is_found_by_its_old_name(world: WorldTwin) -> None
 
 
 async def test_removing_an_entity_removes_its_facts(world: WorldTwin) -> None:
-    await desk(world).add(Entity(EntityId(""), "npc", "Korvald", attributes={"personality": "gruff"}))
-    assert [fact.claim.predicate for fact in await desk(world).ends_with("korvald")] == ["personality"]
+    await desk(world).add(NewEntity(name="Korvald", type="npc", attributes='--personality "gruff"'))
+    assert await desk(world).ends_with("korvald") == ("Korvald (npc)", ["Korvald, personality: gruff"])
     [removed] = await desk(world).remove("KORVALD")
     assert await facts_about(world, "korvald") == {}
     with pytest.raises(NotFound, match="no entity 'Korvald' in campaign 'town'"):
@@ -132,7 +130,7 @@ async def test_aliases_come_and_go(world: WorldTwin) -> None:
 
 
 async def test_two_entities_that_are_one_are_merged_and_split_again(world: WorldTwin) -> None:
-    await desk(world).add(Entity(EntityId(""), "npc", "The Grey Man", attributes={"hat": "pointed"}))
+    await desk(world).add(NewEntity(name="The Grey Man", type="npc", attributes='--hat "pointed"'))
     await desk(world).merge("Eldrinax", "the grey man")
     assert world.resolver().entity("the grey man").id == ELDRINAX
     assert await facts_about(world, ELDRINAX) == {"hat": "pointed"}
@@ -146,7 +144,7 @@ async def test_two_entities_that_are_one_are_merged_and_split_again(world: World
 
 async def test_split_by_the_kept_name_splits_the_last_merge(world: WorldTwin) -> None:
     for name in ("Grey Man", "Old Fool"):
-        await desk(world).add(Entity(EntityId(""), "npc", name))
+        await desk(world).add(NewEntity(name=name, type="npc"))
         await desk(world).merge("Eldrinax", name)
     await desk(world).split("Eldrinax")
     assert world.resolver().entity("Old Fool").id == "old-fool"
@@ -173,7 +171,7 @@ async def test_existence_of_an_entity_can_be_secret(world: WorldTwin) -> None:
 
 
 async def test_merge_joins_facts_and_split_separates_them(world: WorldTwin) -> None:
-    await desk(world).add(Entity(EntityId(""), "npc", "Grey Man", attributes={"note": "seen at dusk"}))
+    await desk(world).add(NewEntity(name="Grey Man", type="npc", attributes='--note "seen at dusk"'))
     before = Claim.attribute(EntityId("grey-man"), "note", "seen at dusk").fact_id
     await desk(world).merge("Eldrinax", "Grey Man")
     assert world.state.facts[before].claim.subject == ELDRINAX

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from glyphoxa.dm.facts import FactDesk
+from glyphoxa.dm.facts import FactDesk, NewFact
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import EntityId, FactId, UtteranceId
 from glyphoxa.domain.knowledge import HIDDEN, PUBLIC, Claim, Fact, Provenance, Visibility, secret_of, witnessed_by
@@ -219,7 +219,7 @@ async def test_the_dm_notes_that_somebody_told_somebody(table: Table) -> None:
 
 
 async def test_public_fact_cannot_be_told(table: Table) -> None:
-    [fact] = (await table.desk.add(table.desk.claim("Grimjaw", "occupation", value="smith"))).facts
+    [fact] = (await table.desk.state(NewFact(subject="Grimjaw", predicate="occupation", value="smith"))).facts
     with pytest.raises(InvalidInput, match="Grimjaw, occupation: smith is public: everybody knows it"):
         await table.desk.tell(fact.id, ["mirelle"], by="dm")
     with pytest.raises(InvalidInput, match="is public: there is nothing to reveal"):
@@ -227,23 +227,25 @@ async def test_public_fact_cannot_be_told(table: Table) -> None:
 
 
 async def test_a_dm_states_facts_by_hand(table: Table) -> None:
-    [fact] = (await table.desk.add(table.desk.claim("the smith", "occupation", value="smith"))).facts
+    [fact] = (await table.desk.state(NewFact(subject="the smith", predicate="occupation", value="smith"))).facts
     assert fact.claim == job(GRIMJAW, "smith")
     assert (fact.status, fact.provenance.dm_confirmed, fact.provenance.origin) == ("accepted", True, "dm")
-    [fact] = (await table.desk.add(table.desk.claim("Grimjaw", "fears", object="Eldrinax"), known_by=["Mirelle"])).facts
+    [fact] = (
+        await table.desk.state(NewFact(subject="Grimjaw", predicate="fears", object="Eldrinax", known_by=["Mirelle"]))
+    ).facts
     assert fact.claim == Claim.relation(GRIMJAW, "fears", ELDRINAX)
     assert (fact.visibility.scope, [k.npc for k in fact.visibility.knowers]) == ("secret", [INNKEEPER])
-    [fact] = (await table.desk.add(table.desk.claim("Grimjaw", "note", value="x"), is_hidden=True)).facts
+    [fact] = (await table.desk.state(NewFact(subject="Grimjaw", predicate="note", value="x", hidden=True))).facts
     assert fact.visibility == Visibility("hidden")
     [fact] = (
-        await table.desk.add(table.desk.claim("Grimjaw", "debt", value=5), known_by=["Grimjaw"], is_hidden=True)
+        await table.desk.state(NewFact(subject="Grimjaw", predicate="debt", value=5, known_by=["Grimjaw"], hidden=True))
     ).facts
     assert fact.visibility.scope == "hidden" and [knower.npc for knower in fact.visibility.knowers] == [SMITH]
 
 
 async def test_new_location_ends_the_old_one(table: Table) -> None:
     heard = table.hears(Claim.relation(GRIMJAW, "LOCATED_AT", FORGE))
-    decision = await table.desk.add(table.desk.claim("Grimjaw", "LOCATED_AT", object="Market Square"))
+    decision = await table.desk.state(NewFact(subject="Grimjaw", predicate="LOCATED_AT", object="Market Square"))
     assert [fact.status for fact in decision.facts] == ["accepted"]
     assert [(each.fact.id, each.ended_as) for each in decision.ended] == [(heard, "superseded")]
 
@@ -253,13 +255,13 @@ async def test_a_dm_may_say_what_he_refused_before(table: Table) -> None:
     await table.desk.reject([fact])
     table.hears(job(GRIMJAW, "smith"))
     assert table.fact(fact).status == "pending"
-    [said] = (await table.desk.add(table.desk.claim("Grimjaw", "occupation", value="smith"))).facts
+    [said] = (await table.desk.state(NewFact(subject="Grimjaw", predicate="occupation", value="smith"))).facts
     assert said.status == "accepted"
 
 
 async def test_stated_fact_overwrites_nothing_silently(table: Table) -> None:
     heard = table.hears(job(GRIMJAW, "smith"))
-    [fact] = (await table.desk.add(table.desk.claim("Grimjaw", "occupation", value="baker"))).facts
+    [fact] = (await table.desk.state(NewFact(subject="Grimjaw", predicate="occupation", value="baker"))).facts
     assert (fact.status, fact.disputes) == ("conflict", (heard,))
 
 
@@ -277,8 +279,7 @@ async def test_a_fact_that_makes_no_sense_is_not_stated(
 ) -> None:
     before = len(table.world.log)
     with pytest.raises(InvalidInput, match=re.escape(told)):
-        claim = table.desk.claim(subject, predicate, value=said.get("value"))
-        await table.desk.add(claim, known_by=said.get("known_by", ()))
+        await table.desk.state(NewFact(subject=subject, predicate=predicate, **said))
     assert len(table.world.log) == before
 
 
@@ -298,14 +299,14 @@ async def test_every_decision_is_an_event_of_the_dm(table: Table) -> None:
     ],
 )
 async def test_fact_is_as_hidden_as_its_entity_in_words(table: Table, scope: Visibility, told: str) -> None:
-    [fact] = (await table.desk.add(table.desk.claim("Eldrinax", "occupation", value="wizard"))).facts
+    [fact] = (await table.desk.state(NewFact(subject="Eldrinax", predicate="occupation", value="wizard"))).facts
     await table.world.commit(CAMPAIGN, [EntityScoped(ELDRINAX, scope)], Cause("dm", 1))
     assert known_to_in_words(fact, table.world.resolver()) == told
     assert table.desk.state_in_words(fact).endswith(told)
 
 
 async def test_public_fact_of_a_hidden_entity_names_what_to_reveal(table: Table) -> None:
-    [fact] = (await table.desk.add(table.desk.claim("Eldrinax", "occupation", value="wizard"))).facts
+    [fact] = (await table.desk.state(NewFact(subject="Eldrinax", predicate="occupation", value="wizard"))).facts
     await table.world.commit(CAMPAIGN, [EntityScoped(ELDRINAX, HIDDEN)], Cause("dm", 1))
     with pytest.raises(InvalidInput, match="is hidden with Eldrinax: there is nothing to reveal"):
         await table.desk.reveal(fact.id)

@@ -5,11 +5,10 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from glyphoxa.dm.entities import EntityDesk
-from glyphoxa.dm.facts import FactDesk
+from glyphoxa.dm.entities import EntityDesk, NewEntity
+from glyphoxa.dm.facts import FactDesk, NewFact
 from glyphoxa.dm.ports import CitedUtterance, Session
 from glyphoxa.dm.timeline import Timeline
-from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import EntityId, FactId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import Claim, Provenance
@@ -99,9 +98,9 @@ DECISIONS: dict[str, Callable[[Table, FactId], Awaitable[object]]] = {
     "hide": lambda table, fact: table.desk.hide(fact),
     "reveal": lambda table, fact: table.desk.reveal(fact),
     "tell": lambda table, fact: table.desk.tell(fact, ["Grimjaw"], by="Tamsin"),
-    "add": lambda table, _: table.desk.add(table.desk.claim("Grimjaw", "KNOWS", object="Eldrinax")),
+    "add": lambda table, _: table.desk.state(NewFact(subject="Grimjaw", predicate="KNOWS", object="Eldrinax")),
     "add entity": lambda table, _: table.entities.add(
-        Entity(EntityId(""), "npc", "Korvald", attributes={"age": 9, "location": "the forge"})
+        NewEntity(name="Korvald", type="npc", attributes='{"age": 9, "location": "the forge"}')
     ),
     "change entity": lambda table, _: table.entities.change("Eldrinax", name="Eldrinax the Grey", type="concept"),
     "remove entity": lambda table, _: table.entities.remove("Eldrinax"),
@@ -149,7 +148,7 @@ async def test_a_given_event_is_undone_and_its_undoing_too(table: Table) -> None
 
 async def test_a_rollback_is_shown_before_it_is_done(table: Table) -> None:
     early, late, next_day = table.hears(FIRST, 1, "a"), table.hears(FIRST, 3, "b"), table.hears(SECOND, 1, "c")
-    decided = (await table.desk.add(table.desk.claim("Eldrinax", "hat", value="pointed"))).facts[0].id
+    decided = (await table.desk.state(NewFact(subject="Eldrinax", predicate="hat", value="pointed"))).facts[0].id
     preview = await table.timeline.preview(FIRST, 2)
     assert {fact.id for fact in preview.facts["no longer known"]} == {late, next_day}
     assert (preview.n_utterances, len(preview.events), len(preview.facts)) == (4, 2, 1)

@@ -39,6 +39,7 @@ class SessionTalk:
     n_entries: int
     n_retracted: int
     last_at_ms: int | None
+    title: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +149,9 @@ class PostgresInspection(CampaignQueries):
 
     async def sessions(self, campaign: CampaignId) -> list[Session]:
         return [Session(**row) for row in await self._fetch("sessions", campaign)]
+
+    async def set_title(self, campaign: CampaignId, session: SessionId, title: str) -> None:
+        await self._fetch("set_title", campaign, session, title)
 
     # Further inspection
 

@@ -108,8 +108,11 @@ SELECT utterance_id, session_id, ordinal, speaker_name, text, raw_text, timestam
  LIMIT $3;
 
 -- sessions --
-SELECT id, (extract(epoch FROM started_at) * 1000)::bigint AS started_ms, last_ordinal
+SELECT id, (extract(epoch FROM started_at) * 1000)::bigint AS started_ms, last_ordinal, title
   FROM sessions WHERE campaign_id = $1 ORDER BY started_at, id;
+
+-- set_title --
+UPDATE sessions SET title = $3 WHERE campaign_id = $1 AND id = $2;
 
 -- talk_after --
 -- Number of utterances that a rollback to the ordinal $3 of the session $2 would retract. Served by
@@ -125,11 +128,11 @@ SELECT count(*)
 -- Utterance counts of each session. Served by idx_session_entries_session_id.
 SELECT s.id, (extract(epoch FROM s.started_at) * 1000)::bigint AS started_ms, count(e.id) AS n_entries,
        count(*) FILTER (WHERE e.retracted) AS n_retracted,
-       (extract(epoch FROM max(e.timestamp)) * 1000)::bigint AS last_at_ms
+       (extract(epoch FROM max(e.timestamp)) * 1000)::bigint AS last_at_ms, s.title
   FROM sessions s
   LEFT JOIN session_entries e ON e.campaign_id = $1 AND e.session_id = s.id
  WHERE s.campaign_id = $1
- GROUP BY s.id, s.started_at
+ GROUP BY s.campaign_id, s.id
  ORDER BY s.started_at, s.id;
 
 -- recent --
