@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Annotated, Final
 
 import yaml
 from pydantic import TypeAdapter
@@ -28,12 +28,13 @@ from glyphoxa.chronicle.summaries import LineSelection
 from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance
 from glyphoxa.chronicle.timeline import EventNode
 from glyphoxa.config.settings import Settings
+from glyphoxa.dm.actions import FactName, Option, Question, SessionName, action, listed
 from glyphoxa.dm.entities import EntityDesk, NameResolver
 from glyphoxa.dm.facts import ChangedMeanwhile, Decision, FactDesk
 from glyphoxa.dm.nodes import MemoryNode, nodes_of
 from glyphoxa.dm.ports import CitedUtterance
 from glyphoxa.dm.sessions import SessionDesk
-from glyphoxa.dm.timeline import Timeline
+from glyphoxa.dm.timeline import Preview, Timeline, moment_of
 from glyphoxa.dm.turns import TurnDesk
 from glyphoxa.dm.wrap_up import MOST_LINES, FactProposal, LineDecision, WrapUp, chosen
 from glyphoxa.domain.calendar import CampaignTimes
@@ -43,7 +44,7 @@ from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SceneId, SessionId,
 from glyphoxa.domain.knowledge import DM, HOLDINGS, MEANING, PUBLIC, Fact, Viewer
 from glyphoxa.domain.session_state import DM_VIEW, SessionState, View
 from glyphoxa.judgement.safety import topics_of
-from glyphoxa.language.facts import claim_in_words, known_to
+from glyphoxa.language.facts import claim_in_words, known_to, moment
 from glyphoxa.language.table_talk import is_out_of_character
 from glyphoxa.language.words import fold
 from glyphoxa.names.followed import with_stored
@@ -73,6 +74,10 @@ _MOST_THREADS: Final = 20
 _LONGEST_SESSION: Final = 1_000_000
 _TOKENS_ALOUD: Final = 600
 """Two minutes of reading."""
+
+
+_A_DAY: Final = 'since which day of the story: such as "12 Hammer 1492", or 12 where days are only counted'
+UtteranceName = Annotated[str, Option("its id, the end of it, or words that only it contains", "ID")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,11 +138,101 @@ class Desk:
     days: CampaignTimes
     imports: PostgresImports
 
-    def in_words(self, result: Decision | Sequence[WorldEvent] | str) -> list[str]:
+    def in_words(self, result: Decision | Sequence[WorldEvent] | Sequence[str]) -> list[str]:
         """Return what an action did, in lines. Of several events, the first says it."""
         if isinstance(result, Decision):
             return self.facts.decision_in_words(result)
-        return [result] if isinstance(result, str) else [result[0].event.in_words(self.resolver)]
+        if isinstance(result, str):
+            return [result]
+        lines = [each for each in result if isinstance(each, str)]
+        return lines or [each.event.in_words(self.resolver) for each in result[:1] if not isinstance(each, str)]
+
+    @action("", "facts close", "end a fact: it was true, and is no longer")
+    async def close(
+        self,
+        fact: FactName,
+        *,
+        at: Annotated[str | None, Option('since when: "2026-11-22 19:30" (UTC); default: now', "TIME")] = None,
+        day: Annotated[str | None, Option(_A_DAY, "DAY")] = None,
+    ) -> Decision:
+        """End a fact. Raises: NotFound: There is no such fact. InvalidInput: A time is none."""
+        at_ms = None if at is None else moment_of(at)
+        if at is not None and at_ms is None:
+            raise InvalidInput(f"--at {at!r} is not a time such as 2026-11-22 or 2026-11-22T19:30")
+        return await self.facts.close(fact, at_ms=at_ms, story=None if day is None else self.days.day_named(day))
+
+    async def _before_rollback(self, session: SessionId, ordinal: int) -> Question | None:
+        found = await self.timeline.preview(session, ordinal)
+        lines = self._preview_in_words(found)
+        return (lines, "Your own decisions and the campaign's file are kept.") if lines else None
+
+    @action("", "facts rollback", "go back to what was known after an utterance", asks=_before_rollback)
+    async def rollback(
+        self,
+        session: SessionName,
+        ordinal: Annotated[int, Option("number of the last utterance to keep; 0 for none", "ORDINAL")],
+    ) -> str:
+        """Roll back. Raises: NotFound: There is no such session. InvalidInput: It has no such utterance."""
+        done = await self.timeline.rollback(SessionId(session), ordinal)
+        return "nothing was said or learned after that" if done is None else _undoable("rolled back", done)
+
+    def _preview_in_words(self, found: Preview) -> list[str]:
+        lines: list[str] = []
+        for title, facts in found.facts.items():
+            lines += listed(title, [*map(self.facts.words, facts)])
+        if found.events:
+            lines.append(f"events to be dropped: {len(found.events)}")
+        if found.n_utterances:
+            lines.append(f"utterances that NPCs will no longer recall: {found.n_utterances}")
+        return lines
+
+    async def _without(self, what: str, said: CitedUtterance, *more: str) -> Question:
+        words = f"{said.speaker_name}, {moment(said.at_ms)}, {self.resolver.session(said.session_id)}: {said.text}"
+        gone = self._preview_in_words(await self.timeline.preview_without(said))
+        return [f"{what}: {words}", *more, *gone], "It stays in the log; open tables follow."
+
+    async def _before_retraction(self, utterance: str) -> Question:
+        return await self._without("retracted", await self.sessions.find(utterance))
+
+    @action(
+        "",
+        "transcript retract",
+        "retract an utterance: it was never said; nobody recalls it, and no fact depends on it",
+        asks=_before_retraction,
+    )
+    async def retract(self, utterance: UtteranceName) -> str:
+        """Retract an utterance. Raises: NotFound: There is none. InvalidInput: It may be several, or is retracted."""
+        return _undoable("retracted", await self.timeline.retract(await self.sessions.find(utterance)))
+
+    async def _before_correction(
+        self, utterance: str, text: str | None = None, *, speaker: str | None = None
+    ) -> Question:
+        if text is None and speaker is None:
+            raise InvalidInput("nothing to correct: give WORDS, --speaker PLAYER, or both")
+        said = await self.sessions.find(utterance)
+        by = f"{self.resolver.speaking_player(speaker).name}: " if speaker else ""
+        return await self._without("heard", said, f"instead: {by}{said.text if text is None else text}")
+
+    @action(
+        "",
+        "transcript correct",
+        "correct an utterance: something else was said, and everybody heard that",
+        asks=_before_correction,
+    )
+    async def correct(
+        self,
+        utterance: UtteranceName,
+        text: Annotated[
+            str | None, Option("what was said instead; without it, only the speaker changes", "WORDS", is_argument=True)
+        ] = None,
+        *,
+        speaker: Annotated[str | None, Option("who said it", "PLAYER")] = None,
+    ) -> str:
+        """Correct an utterance. Raises: NotFound: There is none. InvalidInput: It is so already, or retracted."""
+        said = await self.sessions.find(utterance)
+        by = self.resolver.speaking_player(speaker) if speaker else None
+        event = await self.timeline.correct(said, said.text if text is None else text, by=by)
+        return _undoable("corrected", event)
 
     async def session_views(self, session: SessionId, view: str = "") -> list[SessionView]:
         """Return the memory of a session for the DM and the NPCs.
@@ -366,6 +461,10 @@ class Desk:
 
     def _listed(self, facts: Iterable[Fact]) -> list[str]:
         return [self.facts.words(fact) + " (needs review)" * (fact.status != "accepted") for fact in facts]
+
+
+def _undoable(done: str, event: WorldEvent) -> str:
+    return f"{done}; to undo it: glyphoxa facts undo {event.seq}"
 
 
 def _is_met_in(lines: Collection[UtteranceId], entity: KnownEntity) -> bool:

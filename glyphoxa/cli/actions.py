@@ -5,17 +5,15 @@ from __future__ import annotations
 import argparse
 import shlex
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from glyphoxa.cli.render import show_result
-from glyphoxa.cli.scope import LAST, YES, goes_on, session_argument
+from glyphoxa.cli.scope import YES, goes_on, session_argument
 from glyphoxa.cli.verb import Argument, Verb, any_option, argument
 from glyphoxa.dm.actions import ACTIONS, DmAction, Option
 
 if TYPE_CHECKING:
     from glyphoxa.app.desk import Desk
-
-_MOST_LISTED: Final = 5
 
 
 def offer(verb: Verb[Any], name: str) -> None:
@@ -31,7 +29,7 @@ def offer(verb: Verb[Any], name: str) -> None:
 
 def _argument(option: Option) -> Argument:
     if option.names == "session":
-        return session_argument(option.name, nargs="?", default=LAST, about="default: the last one")
+        return session_argument(option.name)
     told: dict[str, Any] = {"help": option.text}
     if option.kind is not bool:
         told |= {"metavar": option.word, "type": option.kind}
@@ -51,10 +49,9 @@ async def _act(action: DmAction, desk: Desk, options: argparse.Namespace) -> int
     for each in action.options:
         if each.takes_rest:
             given[each.name] = f"{given[each.name] or ''} {shlex.join(options.free)}"
-    if (would := await action.warning(desk, given)) is not None:
-        what, ends = would
-        more = f"; {len(ends) - _MOST_LISTED} more" if len(ends) > _MOST_LISTED else ""
-        with_it = f" and with it {'; '.join(ends[:_MOST_LISTED])}{more}" if ends else ""
-        if not await goes_on(f"This removes {what}{with_it}.", is_sure=options.yes):
+    if (asked := await action.question(desk, given)) is not None:
+        lines, question = asked
+        show_result(desk, lines)
+        if not await goes_on(question, is_sure=options.yes):
             return 1
     return show_result(desk, await action.run(desk, given))

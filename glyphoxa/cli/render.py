@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from glyphoxa.dm.entities import NameResolver
     from glyphoxa.dm.facts import Decision, ExplainedFact
     from glyphoxa.dm.ports import CitedUtterance
-    from glyphoxa.dm.timeline import Preview
     from glyphoxa.domain.ids import FactId
 
 WIDTH_WHEN_PIPED: Final = 100
@@ -55,7 +54,6 @@ _INDENT: Final = 2
 _MIN_WIDTH: Final = 24
 _HEAD_CELLS: Final = 2
 """Cells in the first line of a row that is printed as lines."""
-_MOST_IN_PREVIEW: Final = 20
 _MOST_CHANGES: Final = 40
 """Lines of one kind. A new campaign can have thousands."""
 
@@ -247,19 +245,7 @@ async def show_events(desk: Desk, happened: Sequence[tuple[WorldEvent, bool]]) -
     show_rows(("event", "when", "by", "what", "where", ""), await desk.facts.history_in_words(happened))
 
 
-def show_preview(desk: Desk, found: Preview) -> None:
-    for title, facts in found.facts.items():
-        for fact in facts[:_MOST_IN_PREVIEW]:
-            print(f"{title}: {plain(desk.facts.words(fact))}")
-        if len(facts) > _MOST_IN_PREVIEW:
-            print(f"{title}: {len(facts) - _MOST_IN_PREVIEW} more")
-    if found.events:
-        print(f"events to be dropped: {len(found.events)}")
-    if found.n_utterances:
-        print(f"utterances that NPCs will no longer recall: {found.n_utterances}")
-
-
-def show_result(desk: Desk, result: Decision | Sequence[WorldEvent] | str) -> int:
+def show_result(desk: Desk, result: Decision | Sequence[WorldEvent] | Sequence[str]) -> int:
     """Print what an action did; of facts that contradict others, how to settle that."""
     for line in desk.in_words(result):
         print(plain(line))

@@ -15,18 +15,14 @@ from glyphoxa.actors.clock import now_ms
 from glyphoxa.app.desk import Desk, WrappedUp
 from glyphoxa.app.engines import read_playable
 from glyphoxa.cli.actions import offer
-from glyphoxa.cli.render import show_facts, show_preview, show_result
+from glyphoxa.cli.render import show_facts, show_result
 from glyphoxa.cli.scope import (
-    A_DAY,
     CAMPAIGN,
     LAST,
     ONE_SESSION,
-    SESSION,
-    YES,
     answer_to,
     declared_in,
     file_named,
-    goes_on,
     run_at_desk,
     session_argument,
 )
@@ -34,25 +30,20 @@ from glyphoxa.cli.verb import Argument, Verb, argument, limit, one_of
 from glyphoxa.config.campaign_edit import AtomicFile, additions, insert_all, stamp_of
 from glyphoxa.config.located_yaml import text_of
 from glyphoxa.dm.facts import Decision
-from glyphoxa.dm.ports import CitedUtterance
-from glyphoxa.dm.timeline import moment_of
 from glyphoxa.dm.wording import plain
 from glyphoxa.dm.wrap_up import FactProposal, LineDecision
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
-from glyphoxa.domain.ids import EntityId, NpcId, SessionId
+from glyphoxa.domain.ids import NpcId, SessionId
 from glyphoxa.domain.knowledge import PUBLIC
-from glyphoxa.language.facts import claim_in_words, moment, short, visibility_in_words
+from glyphoxa.language.facts import claim_in_words, short, visibility_in_words
 from glyphoxa.npc.commands import scene_called
 from glyphoxa.transcript.sessions import LastSessions
-from glyphoxa.world.entity_events import EntitiesMerged
-from glyphoxa.world.events import Cause, WorldEvent
+from glyphoxa.world.events import Cause
 
 _MOST_SHOWN = 50
 _MOST_LISTED = 5
 
-_ID = argument("fact", metavar="ID", help="a fact's id, or the beginning of it")
 _NAME = argument("entity", metavar="NAME", help="an entity's name, alias or id")
-_UTTERANCE = argument("utterance", metavar="ID", help="its id, the end of it, or words that only it contains")
 
 FACTS = Verb(run_at_desk, common=CAMPAIGN)
 ENTITY = Verb(run_at_desk, common=CAMPAIGN)
@@ -102,20 +93,6 @@ offer(FACTS, "facts")
 
 
 @FACTS.action(
-    "end a fact: it was true, and is no longer",
-    _ID,
-    argument("--at", metavar="TIME", help='since when: "2026-11-22 19:30" (UTC); default: now'),
-    argument("--day", metavar="DAY", help=f"since which day of the story: {A_DAY}"),
-)
-async def _close(desk: Desk, options: argparse.Namespace) -> int:
-    at_ms = None if options.at is None else moment_of(options.at)
-    if options.at is not None and at_ms is None:
-        raise InvalidInput(f"--at {options.at!r} is not a time such as 2026-11-22 or 2026-11-22T19:30")
-    day = None if options.day is None else desk.days.day_named(options.day)
-    return show_result(desk, await desk.facts.close(options.fact, at_ms=at_ms, story=day))
-
-
-@FACTS.action(
     "undo your last decision, or an event; repeat it for the one before",
     argument("seq", nargs="?", type=int, metavar="SEQ", help="the event's number in `glyphoxa show history`"),
 )
@@ -127,38 +104,9 @@ async def _undo(desk: Desk, options: argparse.Namespace) -> int:
     return 0
 
 
-@FACTS.action(
-    "go back to what was known after an utterance",
-    SESSION,
-    argument("ordinal", type=int, metavar="ORDINAL", help="number of the last utterance to keep; 0 for none"),
-    YES,
-)
-async def _rollback(desk: Desk, options: argparse.Namespace) -> int:
-    preview = await desk.timeline.preview(options.session, options.ordinal)
-    if not preview.events and not preview.n_utterances:
-        print("nothing was said or learned after that")
-        return 0
-    show_preview(desk, preview)
-    if not await goes_on("Your own decisions and the campaign's file are kept.", is_sure=options.yes):
-        return 1
-    done = await desk.timeline.rollback(options.session, options.ordinal)
-    undo = f"; to undo it: glyphoxa facts undo {done.seq}" if done is not None else ""
-    print(f"rolled back{undo}")
-    return 0
-
-
 # Entities
 
 offer(ENTITY, "entity")
-
-
-@ENTITY.action("undo a merge: NAME is an entity of its own again", _NAME)
-async def _split(desk: Desk, options: argparse.Namespace) -> int:
-    merge = await desk.entities.split(options.entity)
-    gone = merge.event.gone if isinstance(merge.event, EntitiesMerged) else EntityId("")
-    resolver = desk.resolver.with_names({gone: options.entity})  # which is known here by no other name
-    print(f"undone: {merge.event.in_words(resolver)}")
-    return 0
 
 
 @ENTITY.action(
@@ -197,52 +145,6 @@ async def _speak(desk: Desk, options: argparse.Namespace) -> int:
 # The transcript
 
 offer(TRANSCRIPT, "transcript")
-
-
-@TRANSCRIPT.action(
-    "retract an utterance: it was never said; nobody recalls it, and no fact depends on it", _UTTERANCE, YES
-)
-async def _retract(desk: Desk, options: argparse.Namespace) -> int:
-    said = await desk.sessions.find(options.utterance)
-    print(f"retracted: {_in_words(desk, said)}")
-    if not await _is_wanted(desk, said, options):
-        return 1
-    return _done("retracted", await desk.timeline.retract(said))
-
-
-@TRANSCRIPT.action(
-    "correct an utterance: something else was said, and everybody heard that",
-    _UTTERANCE,
-    YES,
-    argument("text", nargs="?", metavar="WORDS", help="what was said instead; without it, only the speaker changes"),
-    argument("--speaker", metavar="PLAYER", help="who said it"),
-    name="correct",
-)
-async def _correct_utterance(desk: Desk, options: argparse.Namespace) -> int:
-    if options.text is None and options.speaker is None:
-        raise InvalidInput("nothing to correct: give WORDS, --speaker PLAYER, or both")
-    said = await desk.sessions.find(options.utterance)
-    text = said.text if options.text is None else options.text
-    by = desk.resolver.speaking_player(options.speaker) if options.speaker else None
-    print(f"heard: {_in_words(desk, said)}")
-    print(f"instead: {plain(' '.join((f'{by.name}: ' if by else '', *text.split())).strip())}")
-    if not await _is_wanted(desk, said, options):
-        return 1
-    return _done("corrected", await desk.timeline.correct(said, text, by=by))
-
-
-async def _is_wanted(desk: Desk, said: CitedUtterance, options: argparse.Namespace) -> bool:
-    show_preview(desk, await desk.timeline.preview_without(said))
-    return await goes_on("It stays in the log; open tables follow.", is_sure=options.yes)
-
-
-def _in_words(desk: Desk, said: CitedUtterance) -> str:
-    return plain(f"{said.speaker_name}, {moment(said.at_ms)}, {desk.resolver.session(said.session_id)}: {said.text}")
-
-
-def _done(what: str, event: WorldEvent) -> int:
-    print(f"{what}; to undo it: glyphoxa facts undo {event.seq}")
-    return 0
 
 
 @TRANSCRIPT.action(

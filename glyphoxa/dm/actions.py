@@ -20,7 +20,9 @@ from pydantic.fields import FieldInfo
 
 from glyphoxa.domain.errors import InvalidInput, did_you_mean
 
+_MOST_LISTED: Final = 20
 _Method = Callable[..., Awaitable[Any]]
+Question = tuple[list[str], str]
 F = TypeVar("F", bound=_Method)
 
 
@@ -78,7 +80,7 @@ class DmAction:
     """An action of the game master; see the module.
 
     Attributes:
-        part: The part of the desk that does it, such as "facts".
+        part: The part of the desk that does it, such as "facts"; "" for the desk itself.
         method: The method of that part.
         verb: Verb and action of the command line; "" if it has none.
         text: Its help.
@@ -87,7 +89,7 @@ class DmAction:
         form: The value of `do` in a form of the desk.
         discord: The command in Discord.
         tool: The tool over MCP.
-        asks: Returns what would go: the thing, and what goes with it. The user is asked first.
+        asks: Returns lines that say what it would do, and the question before it is done; None if there is none.
     """
 
     part: str
@@ -125,11 +127,11 @@ class DmAction:
         except ValidationError as error:
             [first, *_] = error.errors()
             raise InvalidInput(f"{first['loc'][0]}: {first['msg'][:1].lower()}{first['msg'][1:]}") from None
-        call, part = method or self.method, getattr(desk, self.part)
+        call, part = method or self.method, getattr(desk, self.part) if self.part else desk
         return await (call(part, read) if self.takes_model else call(part, **{n: getattr(read, n) for n in values}))
 
-    async def warning(self, desk: object, given: Mapping[str, Any]) -> tuple[str, Sequence[str]] | None:
-        """Return what would go, and what goes with it; None if nothing is to be asked. Raises as `run`."""
+    async def question(self, desk: object, given: Mapping[str, Any]) -> Question | None:
+        """Return what to ask before it is done; see `asks`. Raises as `run`."""
         return None if self.asks is None else await self.run(desk, given, self.asks)
 
 
@@ -164,6 +166,12 @@ def chosen(do: str, actions: Mapping[str, DmAction], what: str) -> DmAction:
     if do not in actions:
         raise InvalidInput(f"unknown {what} {do!r}: {did_you_mean(do, actions)}")
     return actions[do]
+
+
+def listed(title: str, lines: Sequence[str]) -> list[str]:
+    """Return lines after their title, cut where they are many."""
+    more = [f"{title}: {len(lines) - _MOST_LISTED} more"] if len(lines) > _MOST_LISTED else []
+    return [*(f"{title}: {each}" for each in lines[:_MOST_LISTED]), *more]
 
 
 def _option(name: str, field: FieldInfo) -> Option:

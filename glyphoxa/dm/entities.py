@@ -12,7 +12,7 @@ from typing import Annotated, Final
 
 from pydantic import BaseModel
 
-from glyphoxa.dm.actions import EntityName, Knowers, Option, action
+from glyphoxa.dm.actions import EntityName, Knowers, Option, Question, action, listed
 from glyphoxa.dm.ports import Review
 from glyphoxa.dm.timeline import all_events
 from glyphoxa.domain.campaign import Campaign, Entity, Npc, Player
@@ -301,18 +301,19 @@ class EntityDesk(Decisions):
             events += [AliasRemoved(found.id, alias) for alias in found.aliases if fold(alias) == fold(new)]
         return await self._commit(*events)
 
-    async def ends_with(self, entity: str) -> tuple[str, list[str]]:
-        """Return an entity's name and type, and the facts that would end if it were removed."""
+    async def before_removal(self, entity: str) -> Question:
+        """Return the facts that would end if the entity were removed."""
         found = self.resolver.entity(entity)
         facts = await self.review.current(self.campaign, DM, about=found.id, limit=MAX_FACTS)
-        return f"{found.name} ({found.type})", [fact_in_words(fact, self.resolver) for fact in facts]
+        ends = listed("with it ends", [fact_in_words(fact, self.resolver) for fact in facts])
+        return ends, f"This removes {found.name} ({found.type})."
 
     @_action(
         "entity remove",
         "remove an entity and everything known about it",
         form="remove",
         discord="entity remove",
-        asks=ends_with,
+        asks=before_removal,
     )
     async def remove(self, entity: EntityName) -> list[WorldEvent]:
         """Remove an entity and everything known about it."""
@@ -375,11 +376,9 @@ class EntityDesk(Decisions):
             raise InvalidInput(f"{leaving.name} is an NPC of the campaign: merge the other one into it instead")
         return await self._commit(EntitiesMerged(staying.id, leaving.id))
 
-    async def split(self, name: str) -> WorldEvent:
+    @_action("entity split", "undo a merge: NAME is an entity of its own again")
+    async def split(self, name: EntityName) -> str:
         """Undo the merge that removed the entity of this name, or the last merge into it.
-
-        Returns:
-            The merge that is undone.
 
         Raises:
             NotFound: No merge concerns it.
@@ -388,22 +387,24 @@ class EntityDesk(Decisions):
         events = await all_events(self.world, self.campaign)
         without = dropped(events)
         merges = [
-            (recorded, recorded.event)
+            (recorded.seq, recorded.event)
             for recorded in events
             if isinstance(recorded.event, EntitiesMerged) and recorded.seq not in without
         ]
         meant = {EntityId(name), *_ever_called(name, events)}
-        found = [event for event, merged in merges if merged.gone in meant]
+        found = [(seq, merged) for seq, merged in merges if merged.gone in meant]
         if len(found) > 1:
-            several = ", ".join(str(event.seq) for event in found)
+            several = ", ".join(str(seq) for seq, _ in found)
             raise InvalidInput(f"{name!r} was merged several times, by events {several}: undo one of them")
         if not found:
             kept = self.resolver.entity(name)
-            found = [event for event, merged in merges if merged.kept == kept.id][-1:]
+            found = [(seq, merged) for seq, merged in merges if merged.kept == kept.id][-1:]
             if not found:
                 raise NotFound(f"nothing was merged into {kept.name}")
-        await self.world.undo(self.campaign, [found[0].seq], Cause("dm", self.now_ms()))
-        return found[0]
+        [(seq, undone)] = found
+        await self.world.undo(self.campaign, [seq], Cause("dm", self.now_ms()))
+        names = self.resolver.with_names({undone.gone: name})  # which is known here by no other name
+        return f"undone: {undone.in_words(names)}"
 
     def _type(self, wanted: str, *, is_new: bool = False) -> str:
         known = self.resolver.types

@@ -109,8 +109,8 @@ class SessionDesk:
     )
     async def title(
         self,
+        session: SessionName,
         title: Annotated[str, Option("such as The Night of the Bell", "TITLE", is_argument=True)] = "",
-        session: SessionName = LAST,
     ) -> str:
         """Set the title of a session.
 

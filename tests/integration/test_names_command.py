@@ -68,21 +68,16 @@ async def test_suggestions_come_with_their_reasons_however_many_wait(
     assert "and 10 more, heard less often" in shown
 
 
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
+async def test_a_mistake_is_one_line_that_names_the_thing(cli: CommandLine) -> None:
+    for arguments, told in (
         (("accept", "Grim show", "Grimjow"), "no name 'Grimjow' in campaign 'saltmere': did you mean 'Grimjaw'?"),
         (("accept", "of the", "Grimjaw"), "'of the' cannot be learned: it consists only of very common words"),
         (("accept", "GRIM JAW", "Grimjaw"), "it is this name, but for case, spaces or an ending (Grimjaw)"),
         (("list", "--campaign", "saltmer"), "no campaign 'saltmer' here: did you mean 'saltmere'?"),
         (("undo", "Grim show"), "there is no decision on 'Grim show' to undo"),
         (("import", "/no/such/file.tsv"), "no such file: /no/such/file.tsv"),
-    ],
-)
-async def test_a_mistake_is_one_line_that_names_the_thing(
-    cli: CommandLine, arguments: tuple[str, ...], told: str
-) -> None:
-    assert told in await cli.problem("names", *arguments)
+    ):
+        assert told in await cli.problem("names", *arguments), arguments
 
 
 async def test_a_list_is_imported_and_what_cannot_be_learned_is_named(cli: CommandLine, tmp_path: Path) -> None:
@@ -97,19 +92,14 @@ async def test_a_list_is_imported_and_what_cannot_be_learned_is_named(cli: Comma
     await cli.told("names", "import", tmp_path / "again.tsv")
 
 
-@pytest.mark.parametrize(
-    ("content", "told"),
-    [
+async def test_a_list_with_a_mistake_changes_nothing(cli: CommandLine, tmp_path: Path) -> None:
+    for content, told in (
         (b"Grim show Grimjaw\n", "heard.tsv:1: 'Grim show Grimjaw' is not HEARD, a tab and NAME"),
         (b"Grim show\tGrimjaw\nX Y\tGrimjov\n", "heard.tsv:2: no name 'Grimjov' in campaign 'saltmere'"),
         (b"Gr\xff\tGrimjaw\n", "heard.tsv:1: not UTF-8 text; save the file as UTF-8"),
-    ],
-)
-async def test_a_list_with_a_mistake_changes_nothing(
-    cli: CommandLine, tmp_path: Path, content: bytes, told: str
-) -> None:
-    (tmp_path / "heard.tsv").write_bytes(content)
-    assert told in await cli.problem("names", "import", tmp_path / "heard.tsv")
+    ):
+        (tmp_path / "heard.tsv").write_bytes(content)
+        assert told in await cli.problem("names", "import", tmp_path / "heard.tsv"), content
     assert await cli.told("names", "export") == ""
 
 

@@ -221,9 +221,15 @@ async def test_an_npcs_line_gets_no_player_as_its_speaker(table: Store) -> None:
         await table.world.correct(CAMPAIGN, UtteranceId("u3"), "Aye.", BY_DM, by=SpokenBy(SpeakerId("bran"), "Bran"))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "problem"),
-    [
+async def test_speaker_of_an_utterance_is_corrected(cli: CommandLine) -> None:
+    done = await cli.told("transcript", "correct", "Grimjaw is a baker", "--speaker", "borin ashfoot", "--yes")
+    assert re.search(r"instead: Borin Ashfoot: .*Grimjaw is a baker", done)
+    assert "Borin Ashfoot" in await cli.told("show", "said", "baker")
+    assert "said by Borin Ashfoot" in await cli.told("show", "history", "--limit", "1")
+
+
+async def test_what_cannot_be_retracted_or_corrected_is_said_in_one_line(cli: CommandLine) -> None:
+    for arguments, problem in (
         (("retract", "the moon is cheese"), "nobody said 'the moon is cheese'"),
         (("retract", " "), "name an utterance by its id"),
         (("retract", "Elowen"), "'Elowen' matches several utterances: "),
@@ -231,10 +237,6 @@ async def test_an_npcs_line_gets_no_player_as_its_speaker(table: Store) -> None:
         (("correct", "What a night.", "What a night."), "already has the text"),
         (("correct", "What a night.", "--speaker", "Brann"), "'Brann'"),
         (("correct", "What a night."), "give WORDS, --speaker PLAYER, or both"),
-    ],
-)
-async def test_what_cannot_be_retracted_or_corrected_is_said_in_one_line(
-    cli: CommandLine, arguments: tuple[str, ...], problem: str
-) -> None:
-    code, _, said = await cli.run("transcript", *arguments, "--yes")
-    assert (code, problem in said) == (1, True)
+    ):
+        code, _, said = await cli.run("transcript", *arguments, "--yes")
+        assert (code, problem in said) == (1, True), arguments

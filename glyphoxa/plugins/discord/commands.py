@@ -212,18 +212,18 @@ def _offer(name: str, action: DmAction) -> None:
 
     async def run(call: DiscordCall, **given: Any) -> Answer:
         desk = await call.desk()
-        would = await action.warning(desk, given)
-        if would is None:
+        asked = await action.question(desk, given)
+        if asked is None:
             return Answer(tuple(desk.in_words(await action.run(desk, given))))
-        what, ends = would
 
         async def confirmed() -> Answer:
             now = await call.desk()
-            if await action.warning(now, given) != would:
-                raise InvalidInput(f"what is known about {what} has changed meanwhile; nothing was removed")
+            if await action.question(now, given) != asked:
+                raise InvalidInput("what you saw has changed meanwhile; nothing was changed")
             return Answer(tuple(now.in_words(await action.run(now, given))))
 
-        return Answer((f"This removes {what}.", *(f"with it ends: {each}" for each in ends)), act=confirmed)
+        lines, question = asked
+        return Answer((question, *lines), act=confirmed)
 
     parameters = [Parameter("call", Parameter.POSITIONAL_OR_KEYWORD)]
     for option in sorted(action.options, key=lambda each: not each.is_required):

@@ -109,7 +109,10 @@ async def test_renamed_entity_is_found_by_its_old_name(world: WorldTwin) -> None
 
 async def test_removing_an_entity_removes_its_facts(world: WorldTwin) -> None:
     await desk(world).add(NewEntity(name="Korvald", type="npc", attributes='--personality "gruff"'))
-    assert await desk(world).ends_with("korvald") == ("Korvald (npc)", ["Korvald, personality: gruff"])
+    assert await desk(world).before_removal("korvald") == (
+        ["with it ends: Korvald, personality: gruff"],
+        "This removes Korvald (npc).",
+    )
     [removed] = await desk(world).remove("KORVALD")
     assert await facts_about(world, "korvald") == {}
     with pytest.raises(NotFound, match="no entity 'Korvald' in campaign 'town'"):
@@ -134,8 +137,7 @@ async def test_two_entities_that_are_one_are_merged_and_split_again(world: World
     await desk(world).merge("Eldrinax", "the grey man")
     assert world.resolver().entity("the grey man").id == ELDRINAX
     assert await facts_about(world, ELDRINAX) == {"hat": "pointed"}
-    merge = await desk(world).split("The Grey Man")
-    assert merge.seq == len(world.log) - 1
+    assert await desk(world).split("The Grey Man") == "undone: merged The Grey Man into Eldrinax"
     assert world.resolver().entity("the grey man").id == "the-grey-man"
     assert (await facts_about(world, ELDRINAX), await facts_about(world, "the-grey-man")) == ({}, {"hat": "pointed"})
     with pytest.raises(NotFound, match="nothing was merged into The Grey Man"):

@@ -318,7 +318,7 @@ def test_proposals_are_of_the_story_and_for_those_who_heard_it(
         assert a_finding(each.claim, each).status == "pending"
 
 
-@pytest.mark.parametrize("numbers", ["7", "1-", "x", "", "1b", "3-9", "99999999999"])
+@pytest.mark.parametrize("numbers", ["7", "1-", "x", "", "1b", "3-9", "99999999999", "0", "²", "1e3", "-", ","])
 def test_unknown_number_is_refused(numbers: str) -> None:
     said = talk("Wenna poisoned the miller with hemlock.", "My grandmother drowned in the flood of Osterley.")
     with pytest.raises(InvalidInput, match=r"open: (1, 2|2, 1)"):
