@@ -10,7 +10,7 @@ from glyphoxa.dm.actions import Option, SessionName, action
 from glyphoxa.dm.entities import stated_by_dm, storable
 from glyphoxa.dm.ports import CitedUtterance, Review
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
-from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId
+from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId, plain_name
 from glyphoxa.domain.knowledge import DM, PUBLIC, Claim, Fact, Visibility, witnessed_by
 from glyphoxa.transcript.ports import TalkFilter, TalkSearch
 from glyphoxa.transcript.sessions import EPISODE, episode_name, episode_of
@@ -118,7 +118,7 @@ class SessionDesk:
             NotFound: There is no such session.
             InvalidInput: The title is longer than `MAX_TITLE`.
         """
-        words, named = " ".join(title.split()), await self.named(session)
+        words, named = plain_name(title), await self.named(session)
         if len(words) > MAX_TITLE:
             raise InvalidInput(f"the title has {len(words):,} characters: at most {MAX_TITLE} allowed")
         await self.review.set_title(self.campaign, named, words)

@@ -205,6 +205,8 @@ async def test_title_set_on_one_surface_is_shown_on_all(
         player = await door.invited(Grant(Role.PLAYER, campaign.players[0].id))
         assert (await player.http.post("/desk/sessions/s1", data={"do": "title", "title": GATE})).status_code == 403
         assert GATE not in await cli.told("show", "sessions")
+        odd = await dm.http.post("/desk/sessions/s1", data={"do": "title", "title": "a\0b"})
+        assert odd.status_code == 303, "what the database cannot hold is replaced"
 
 
 def test_only_named_actions_reach_discord_and_mcp() -> None:

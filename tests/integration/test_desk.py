@@ -206,14 +206,6 @@ async def test_knowledge_page_shows_an_earlier_world(dm: Visitor) -> None:
     assert "is not a time such as" in html.unescape(await page(dm, "/desk/knowledge?as_of=never", 404))
 
 
-async def test_decision_is_undone(dm: Visitor) -> None:
-    await post(dm, "/desk/facts", do="reject", fact=DEBT.fact_id)
-    assert DEBT.fact_id not in await page(dm, "/desk/review")
-    after = await post(dm, "/desk/facts", do="undo", back="/desk/review")
-    assert "Undone: 1 event" in after.text
-    assert DEBT.fact_id in after.text
-
-
 async def test_several_facts_are_decided_together_or_not_at_all(dm: Visitor) -> None:
     marked = {f"fact:{each}": "on" for each in (DEBT.fact_id, BAKER.fact_id)}
     lost = await post(dm, "/desk/facts", do="confirm_marked", **marked, **{"fact:zzz": "on"})
@@ -230,13 +222,6 @@ async def test_pending_value_is_corrected(dm: Visitor) -> None:
     done = await post(dm, "/desk/facts", do="edit", fact=DEBT.fact_id, value="50", back="/desk/review")
     assert "Corrected: " in done.text
     assert "debt: 50" in await page(dm, "/desk/knowledge?about=Elowen")
-
-
-async def test_decision_on_an_ended_fact_is_refused(dm: Visitor) -> None:
-    await post(dm, "/desk/facts", do="reject", fact=DEBT.fact_id)
-    late = await post(dm, "/desk/facts", do="confirm", fact=DEBT.fact_id)
-    assert late.status_code == 404
-    assert "Something went wrong" in late.text
 
 
 async def test_decision_on_a_changed_fact_is_refused(dm: Visitor) -> None:

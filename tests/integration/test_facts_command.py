@@ -60,13 +60,6 @@ async def test_what_a_fact_rests_on_and_disputes_is_shown(cli: CommandLine) -> N
     assert re.search(r"  contradicts \w{8} Grimjaw, occupation: blacksmith \(accepted\)", text)
 
 
-async def test_what_is_over_is_closed(cli: CommandLine) -> None:
-    text = await cli.told("facts", "close", SCARED.fact_id, "--at", "2096-11-01 12:00", "--day", "12")
-    assert "no longer held: Elowen, fears: the sea (closed)" in text
-    text = await cli.told("show", "fact", SCARED.fact_id)
-    assert "  holds until 2096-11-01 12:00, until day 12 of the story" in text
-
-
 async def test_what_waits_is_known_to_no_npc(cli: CommandLine) -> None:
     text = await cli.told("show", "facts", "--as", "Grimjaw", "--limit", "500")
     assert "fears" in text and "debt" not in text and "baker" not in text and "OWES" not in text
@@ -91,26 +84,6 @@ async def test_a_rollback_is_shown_and_asked_for_before_it_is_done(cli: CommandL
     assert text == "nothing was said or learned after that\n"
     assert "undone: rolled back to ordinal 2 of session 1" in await cli.told("facts", "undo", again[1])
     assert "The Anvil" in await cli.told("show", "facts", "--about", "Elowen")
-
-
-async def test_what_was_known_at_an_earlier_time(cli: CommandLine) -> None:
-    text = await cli.told("show", "facts", "--as-of", "s1", "--about", "Elowen")
-    assert "The Drowned Lantern" in text and "The Anvil" not in text and "debt" in text
-    text = await cli.told("show", "facts", "--as-of", "s2", "--about", "Elowen", "--as", "Grimjaw")
-    assert "The Anvil" in text and "debt" not in text
-    assert "nothing was known" in await cli.told("show", "facts", "--as-of", "2020-01-01")
-
-
-async def test_an_event_in_the_middle_is_undone_and_brought_back(cli: CommandLine) -> None:
-    text = await cli.told("show", "history")
-    [line] = [line for line in text.splitlines() if "stated: Elowen, fears: the sea" in line]
-    seq = line.split()[0]
-    assert "undone: stated: Elowen, fears: the sea" in await cli.told("facts", "undo", seq)
-    text = await cli.told("show", "history")
-    assert re.search(rf"^{seq} .*stated: Elowen, fears: the sea .*undone$", text, re.MULTILINE)
-    [undoing] = [line.split()[0] for line in text.splitlines() if f"undid event {seq}" in line]
-    await cli.told("facts", "undo", undoing)
-    assert "fears" in await cli.told("show", "facts", "--about", "Elowen")
 
 
 async def test_a_mistake_is_one_line_that_names_the_thing(cli: CommandLine) -> None:

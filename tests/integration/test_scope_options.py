@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from glyphoxa.cli.main import commands, parser
+from glyphoxa.dm.actions import ACTIONS
 from tests.support.command_line import CAMPAIGN_FILE, a_settings_file, run
 from tests.support.patience import DEADLINE_S
 
@@ -31,6 +32,8 @@ ALSO = {
 }
 DISCORD = "discord: {guild: 1, dm: [2]}\n"
 NEW = "campaign: {name: The Mill, id: mill}\n"
+
+DECLARED = {each.verb for each in ACTIONS}
 
 Act = tuple[tuple[str, ...], argparse.ArgumentParser]
 
@@ -116,6 +119,8 @@ async def test_a_campaign_is_named_by_its_file_or_by_its_id(verb: str, settings:
     first = WITH_CAMPAIGN[verb][0]
     assert f"no such file: {gone}" in await refused(command(first, table, campaign=gone), settings, capsys)
     for act in WITH_CAMPAIGN[verb]:
+        if act is not first and " ".join(act[0]) in DECLARED:
+            continue  # the declared actions of a verb are all called in one way
         said = await refused(command(act, table, campaign="nosuch"), settings, capsys)
         assert "no campaign 'nosuch' here: stored: saltmere" in said, act[0]
     asks_the_store = [act for act in WITH_CAMPAIGN[verb] if act[0] not in TAKES_A_FILE]

@@ -55,18 +55,14 @@ async def test_npc_that_was_present_recalls_the_dms_summary(cli: CommandLine, ds
     assert "Bran stole it." in listed
 
 
-@pytest.mark.parametrize(
-    ("words", "complaint"),
-    [
+async def test_what_cannot_be_said_of_a_session_is_one_clear_line_and_changes_nothing(
+    cli: CommandLine, dsn: str
+) -> None:
+    for words, complaint in (
         (["nosuch", "They sang."], "no session 'nosuch' in campaign"),
         ([SESSION, "  "], "is empty"),
         ([SESSION, "x" * 4_001], "4,001 characters"),
         ([SESSION, "They sang.", "--known-by", "Nobody"], "Nobody"),
-    ],
-    ids=["session", "empty", "long", "npc"],
-)
-async def test_what_cannot_be_said_of_a_session_is_one_clear_line_and_changes_nothing(
-    cli: CommandLine, dsn: str, tmp_path: Path, words: list[str], complaint: str
-) -> None:
-    assert complaint in await cli.problem("transcript", "summary", *words)
+    ):
+        assert complaint in await cli.problem("transcript", "summary", *words), words
     assert await recalled(dsn, SMITH) == ""

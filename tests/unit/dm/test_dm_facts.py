@@ -70,12 +70,6 @@ async def test_uncertain_fact_needs_review_until_accepted(table: Table) -> None:
     assert table.fact(fact).provenance.dm_confirmed
 
 
-async def test_the_least_certain_is_looked_at_first(table: Table) -> None:
-    facts = [table.hears(job(ELDRINAX, f"job {n}"), c) for n, c in enumerate((0.6, 0.2, 0.69, 0.7))]
-    pending = await table.world.of_status(CAMPAIGN, "pending", limit=10)
-    assert [fact.id for fact in pending] == [facts[1], facts[0], facts[2]]
-
-
 async def test_the_beginning_of_an_id_is_enough(table: Table) -> None:
     fact = table.hears(job(GRIMJAW, "smith"), 0.5)
     assert (await table.desk.find(fact[:6])).id == fact

@@ -174,14 +174,6 @@ async def test_a_preview_tells_what_comes_back(table: Table) -> None:
     assert known == {"known again": [first], "no longer known": [second]}
 
 
-async def test_a_rollback_is_a_decision_that_can_be_taken_back(table: Table) -> None:
-    fact = table.hears(SECOND, 1, "c")
-    await table.timeline.rollback(FIRST, 3)
-    assert fact not in table.world.state.facts
-    await table.timeline.undo()
-    assert fact in table.world.state.facts
-
-
 @pytest.mark.parametrize(
     ("session", "ordinal", "told"),
     [

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from glyphoxa.adapters.postgres.server.database import CampaignQueries
-from glyphoxa.adapters.postgres.server.sql import lookup_key, viewer_parameter
+from glyphoxa.adapters.postgres.server.sql import lookup_key, storable, viewer_parameter
 from glyphoxa.adapters.postgres.transcript.log import said_of_row
 from glyphoxa.adapters.postgres.world.tables import (
     cause_of_row,
@@ -151,7 +151,7 @@ class PostgresInspection(CampaignQueries):
         return [Session(**row) for row in await self._fetch("sessions", campaign)]
 
     async def set_title(self, campaign: CampaignId, session: SessionId, title: str) -> None:
-        await self._fetch("set_title", campaign, session, title)
+        await self._fetch("set_title", campaign, session, storable(title))
 
     # Further inspection
 
