@@ -29,7 +29,6 @@ from tests.support.bundles import exported, imported
 from tests.support.embedders import embedder_of_topics
 from tests.support.proof import n_examples
 from tests.support.recalled import PATIENT
-from tests.support.world_tables import a_campaign_row
 
 CAMPAIGN, EVENING = a_campaign().id, SessionId("evening")
 TAMSIN, BRAN = SpeakerId("tamsin"), SpeakerId("bran")

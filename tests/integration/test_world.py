@@ -9,7 +9,6 @@ import pytest
 
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.domain.campaign import BIDIRECTIONAL_RELATIONS
-from glyphoxa.domain.errors import Corrupt, InvalidInput, Unavailable
 from glyphoxa.domain.errors import Corrupt, InvalidInput
 from glyphoxa.domain.ids import EntityId, FactId, NpcId
 from glyphoxa.domain.knowledge import Claim, Provenance, secret_of

@@ -6,7 +6,6 @@ import asyncio
 import json
 
 import pytest
-from glyphoxa.chronicle.kinds import Kind, kind_of
 
 from benchmarks import names
 from benchmarks.extraction import measured

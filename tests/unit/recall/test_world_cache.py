@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from glyphoxa.domain.errors import Unavailable
-from glyphoxa.domain.ids import CampaignId, EntityId, NpcId
+from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId
 from glyphoxa.domain.knowledge import Claim, Visibility, secret_of
 from glyphoxa.recall.world import WorldMemory
 from glyphoxa.transcript.delivery import MemoryWatch
