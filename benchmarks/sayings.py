@@ -48,7 +48,6 @@ from glyphoxa.dm.wrap_up import Remark, WrapUp
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.ids import CampaignId, EntityId
 from glyphoxa.language.calls import NamedPlace
-from glyphoxa.language.new_names import NameFinder
 from glyphoxa.language.text import Text, log_odds
 
 PENALTY: Final = 0.5
@@ -148,7 +147,7 @@ def of_scenes(directory: Path, turns: Path) -> Iterator[Example]:
             is_known = each.utterance.speaker_name in scene.plays.values()
             line, turn = each.utterance.text, each.utterance.id.split("/")[-1]
             labels = [Text.of(fact["value"]) for fact in scene.labels.get("facts", ()) if turn in fact["evidence"]]
-            for sentence in sentences_of(line, list(names_in(line, NameFinder(language), names))):
+            for sentence in sentences_of(line, list(names_in(line, language, names))):
                 telling = Text.of(sentence.text).telling(language)
                 is_wanted = any(len(telling & label.telling(language)) >= _SHARED for label in labels)
                 for fact in facts_in(sentence):

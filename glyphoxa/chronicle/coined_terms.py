@@ -40,7 +40,7 @@ from glyphoxa.domain.ids import EntityId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import MEANING
 from glyphoxa.judgement.safety import topics_of
 from glyphoxa.language.lexicon import texts
-from glyphoxa.language.new_names import CONCEPT, NameFinder
+from glyphoxa.language.new_names import CONCEPT, name_finder
 from glyphoxa.language.words import fold
 from glyphoxa.names.gazetteer import Gazetteer
 
@@ -97,7 +97,6 @@ class CoinedTerms:
         self._narrators = frozenset(fold(player.name) for player in campaign.players if player.dm)
         self._asking = asking
         self._prompt = texts("tasks", campaign.language).value("glossary")
-        self._finder = NameFinder(campaign.language)
         self._names: Gazetteer | None = None
         self._counted: dict[tuple[NumberedUtterance, ...], list[_Use]] = {}
         """The uses in each page of the session that was read last."""
@@ -160,7 +159,7 @@ class CoinedTerms:
                     continue
                 taken.append((mention.start, mention.end))
                 uses += [_Use(term.name, said, is_term=True, term=term.id)] if term is not None else []
-            new = self._finder.terms_in(text, taken=taken, nobody=nobody)
+            new = name_finder(self._language).terms_in(text, taken=taken, nobody=nobody)
             uses += (_Use(each.text, said, is_term=each.type == CONCEPT) for each in new)
         return uses
 

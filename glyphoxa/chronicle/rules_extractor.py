@@ -31,7 +31,7 @@ from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.ids import EntityId, UtteranceId
 from glyphoxa.language.calls import CallKind, NamedPlace, calls_in
 from glyphoxa.language.lexicon import primary_language
-from glyphoxa.language.new_names import NameFinder, NewName
+from glyphoxa.language.new_names import NewName, name_finder
 from glyphoxa.language.roles import OTHERS
 from glyphoxa.language.sentences import parts_of
 from glyphoxa.language.table_talk import marked_out_of_character, out_of_character
@@ -126,7 +126,6 @@ class RulesExtractor:
 
     def __init__(self, language: str, *, nobody: Iterable[str] = ()) -> None:
         self._language = language
-        self._finder = NameFinder(language)
         self._nobody = frozenset(fold(name) for name in nobody)
         self.names = names_of((), language)
         """The gazetteer of the entities known at the last reading."""
@@ -138,7 +137,7 @@ class RulesExtractor:
     def find(self, talk: SceneTalk, known: Sequence[KnownEntity]) -> Extraction:
         """See `Extractor.extract`."""
         names = self.index(known)
-        return _Reading(talk, known, names, self._finder, self._nobody).read()
+        return _Reading(talk, known, names, self._nobody).read()
 
     def index(self, known: Sequence[KnownEntity]) -> Gazetteer:
         """Return the gazetteer of the known entities: that of the last stretch, updated with changes."""
@@ -154,7 +153,6 @@ class _Reading:
         talk: SceneTalk,
         known: Sequence[KnownEntity],
         names: Gazetteer,
-        finder: NameFinder,
         nobody: Collection[str],
     ) -> None:
         self._talk = talk
@@ -162,7 +160,6 @@ class _Reading:
         speaking = (*reversed(known), *(entity for entity in known if entity.type == "player"))
         self._by_name = {fold(name): entity for entity in speaking for name in entity.names}
         self._names = names
-        self._finder = finder
         speakers = {fold(each.utterance.speaker_name) for each in (*talk.before, *talk.said)}
         self._nobody = {name for name in speakers if name not in self._by_name} | set(nobody)
         self._new: dict[str, NewName] = {}
@@ -202,7 +199,7 @@ class _Reading:
             named = list(meant_in(text, self._names, self._known))
             taken = [(mention.start, mention.end) for mention, *_ in named]
             self._new |= {fold(other.text): other for _, _, other in named if other is not None}
-            for new in self._finder.names_in(text, taken=taken, nobody=self._nobody):
+            for new in name_finder(self._talk.language).names_in(text, taken=taken, nobody=self._nobody):
                 known = self._new.get(fold(new.text))
                 if known is None or known.confidence < new.confidence:
                     self._new[fold(new.text)] = new

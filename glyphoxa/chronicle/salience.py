@@ -28,7 +28,7 @@ from glyphoxa.chronicle.consent import asks_to_forget
 from glyphoxa.chronicle.statements import PEOPLE, facts_in, sentences_of
 from glyphoxa.language.calls import NamedPlace
 from glyphoxa.language.lexicon import lexicon, primary_language
-from glyphoxa.language.new_names import NameFinder
+from glyphoxa.language.new_names import name_finder
 from glyphoxa.language.table_talk import is_out_of_character
 from glyphoxa.language.text import Text, shipped
 from glyphoxa.names.gazetteer import Gazetteer
@@ -148,7 +148,6 @@ class SalienceJudge:
 
     def __init__(self, language: str, names: Gazetteer | None = None, *, threshold: float = THRESHOLD) -> None:
         self._language = language
-        self._finder = NameFinder(language)
         self._names = names
         self._threshold = threshold
         self._reads_vectors = primary_language(language) == "en"
@@ -189,7 +188,7 @@ class SalienceJudge:
         """Return the features of the next line of the session, and remember it as said."""
         text = Text.of(line.text)
         telling = text.telling(self._language)
-        spans = list(names_in(line.text, self._finder, self._names))
+        spans = list(names_in(line.text, self._language, self._names))
         sentences = list(sentences_of(line.text, spans))
         said_lately = frozenset[str]().union(*(each.telling for each in self._lately))
         is_aside = is_out_of_character(line.text)
@@ -224,11 +223,11 @@ class SalienceJudge:
         return Salience(score, is_kept, why, forget)
 
 
-def names_in(text: str, finder: NameFinder, names: Gazetteer | None) -> Mapping[NamedPlace, str]:
+def names_in(text: str, language: str, names: Gazetteer | None) -> Mapping[NamedPlace, str]:
     """Return the known and the new names in a text, in order, each with the type of what it names."""
     mentions = () if names is None else names.mentions(text)
     found = {NamedPlace(each.name.entity_id, each.start, each.end): each.name.entity_type for each in mentions}
-    new = finder.names_in(text, taken=[(each.start, each.end) for each in mentions], nobody=())
+    new = name_finder(language).names_in(text, taken=[(each.start, each.end) for each in mentions], nobody=())
     # A new name may contain a known one, which counts here.
     free = [each for each in new if all(each.end <= known.start or known.end <= each.start for known in found)]
     found |= {NamedPlace(each.text, each.start, each.end): each.type for each in free}

@@ -36,7 +36,7 @@ from glyphoxa.domain.ids import NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import AUTO_ACCEPT
 from glyphoxa.domain.session_state import SummarySentence
 from glyphoxa.language.lexicon import texts
-from glyphoxa.language.new_names import NameFinder
+from glyphoxa.language.new_names import name_finder
 from glyphoxa.language.prompt_quotes import in_one_line, quoted
 from glyphoxa.language.sentences import RoomLeft, characters_in, shortened
 from glyphoxa.language.text import Text
@@ -63,15 +63,15 @@ _OWN_SHARE: Final = 1 / 4
 """Share of a summary that others leave for an NPC's own words."""
 
 
-def _marked(text: str, finder: NameFinder, names: Gazetteer | None) -> tuple[Iterator[MarkedSentence], set[str]]:
+def _marked(text: str, language: str, names: Gazetteer | None) -> tuple[Iterator[MarkedSentence], set[str]]:
     """Return the sentences of a line with their names marked, and the keys of people among these."""
-    spans = names_in(text, finder, names)
+    spans = names_in(text, language, names)
     people = {place.name for place, type_ in spans.items() if type_ in PEOPLE}
     return sentences_of(text, without_called(text, list(spans))), people
 
 
-def _findings_in(text: str, finder: NameFinder, names: Gazetteer | None) -> frozenset[str]:
-    return frozenset(fact.about for sentence in _marked(text, finder, names)[0] for fact in facts_in(sentence))
+def _findings_in(text: str, language: str, names: Gazetteer | None) -> frozenset[str]:
+    return frozenset(fact.about for sentence in _marked(text, language, names)[0] for fact in facts_in(sentence))
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,14 +134,14 @@ class LineSelection:
 
     def own_words(self, said: Sequence[Utterance], npc: NpcId | None) -> list[SummarySentence]:
         """Return the sentences with which an NPC committed itself, see `commits_speaker`."""
-        finder, names = NameFinder(self.language), self.names()
+        names = self.names()
         judge = SalienceJudge(self.language, names, threshold=_SALIENT)
         form = str(texts("prompt", self.language).value("you_said"))
         found = []
         for each in said:
             if npc is None or each.npc_id != npc:
                 continue
-            sentences, people = _marked(each.text, finder, names)
+            sentences, people = _marked(each.text, self.language, names)
             commits = partial(commits_speaker, people=people, is_salient=lambda text: judge.judge(text).is_kept)
             text = " ".join(sentence.text for sentence in filter(commits, sentences))
             if text:
@@ -151,11 +151,11 @@ class LineSelection:
 
     def findings(self, text: str) -> tuple[frozenset[str], set[str]]:
         """Return the kinds of facts that the rules find in a line ("promise", "took"), and the people new in it."""
-        finder, names = NameFinder(self.language), self.names()
+        names = self.names()
         taken = [] if names is None else [(each.start, each.end) for each in names.mentions(text)]
-        new = finder.names_in(text, taken=taken, nobody=())
+        new = name_finder(self.language).names_in(text, taken=taken, nobody=())
         people = {each.text for each in new if each.type == "npc" and each.confidence >= AUTO_ACCEPT}
-        return _findings_in(text, finder, names), people
+        return _findings_in(text, self.language, names), people
 
     def compress(self, sentences: Sequence[SummarySentence]) -> list[SummarySentence]:
         """Return the most salient sentences that fit, in their order."""
@@ -189,9 +189,9 @@ def _ranked(
     sentences: tuple[SummarySentence, ...], language: str, names: Gazetteer | None
 ) -> tuple[Sequence[int], Sequence[Sequence[int]], Sequence[tuple[str, ...]]]:
     """Return the places of sentences, the most salient first; those of later ones like each; and the words of each."""
-    judge, finder = SalienceJudge(language, names), NameFinder(language)
+    judge = SalienceJudge(language, names)
     scores = [judge.judge(one.text).score for one in sentences]
-    are_facts = [bool(_findings_in(one.text, finder, names)) for one in sentences]
+    are_facts = [bool(_findings_in(one.text, language, names)) for one in sentences]
     spoken, before = [Text.of(one.text) for one in sentences], _Statements(language)
     later: list[list[int]] = [[] for _ in sentences]
     for at, each in enumerate(spoken):

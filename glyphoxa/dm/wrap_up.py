@@ -35,7 +35,6 @@ from glyphoxa.domain.ids import EntityId, FactId, UtteranceId
 from glyphoxa.domain.judgement import Judged
 from glyphoxa.domain.knowledge import NEVER, Claim, EndedFact, Fact, Provenance, Visibility, witnessed_by
 from glyphoxa.domain.session_state import SummarySentence
-from glyphoxa.language.new_names import NameFinder
 from glyphoxa.language.sentences import shortened
 from glyphoxa.language.text import Text, Weights, log_odds, shipped, stem_of_content
 from glyphoxa.language.words import fold
@@ -289,13 +288,13 @@ class WrapUp:
         same line or the one before named last, else the place where it is said.
         """
         language, known = self.selection.language, self.selection.names()
-        finder, ids = NameFinder(language), {fold(name): id_ for id_, of in self.entities.items() for name in of.names}
+        ids = {fold(name): id_ for id_, of in self.entities.items() for name in of.names}
         judge, last, narrated, narrated_at = SalienceJudge(language, known), None, None, 0
         for each in said:
             spoken, speaker = each.utterance, ids.get(fold(each.utterance.speaker_name))
             person = narrated if speaker is None and each.ordinal - narrated_at < _LATELY else None
             of_line = judge.features(Line(spoken.text)).signs
-            spans, before, near, last = names_in(spoken.text, finder, known), "", last, None
+            spans, before, near, last = names_in(spoken.text, language, known), "", last, None
             for sentence in sentences_of(spoken.text, without_called(spoken.text, [*spans])):
                 text = " ".join(sentence.text.split())
                 text = text.strip(_QUOTE) if text.count(_QUOTE) % 2 else text

@@ -287,8 +287,9 @@ class NameFinder:
 
 
 @cache
-def _finder(language: str) -> NameFinder:
-    return NameFinder(language, is_asked=True)
+def name_finder(language: str, *, is_asked: bool = False) -> NameFinder:
+    """Return the finder for a language; the same one for the same tag."""
+    return NameFinder(language, is_asked=is_asked)
 
 
 def names_in(text: str, *, language: str) -> list[str]:
@@ -299,7 +300,8 @@ def names_in(text: str, *, language: str) -> list[str]:
     >>> names_in("Was hat Ritter Gottwin am Montag zu meinem Bruder gesagt?", language="de")
     ['Ritter Gottwin']
     """
-    found = _finder(primary_language(language)).names_in(text, taken=(), nobody=())
+    finder = name_finder(primary_language(language), is_asked=True)
+    found = finder.names_in(text, taken=(), nobody=())
     return list(dict.fromkeys(name.text for name in found))
 
 

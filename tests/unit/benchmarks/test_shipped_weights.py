@@ -13,7 +13,8 @@ from benchmarks.labelled import DATA
 from benchmarks.new_names import of_lines
 from benchmarks.sayings import PENALTY_OF_REMARKS, fitted, invented_remarks
 from benchmarks.statements import found_in, read
-from glyphoxa.chronicle.statements import Kind, kind_of
+from glyphoxa.chronicle.statements import kind_of
+from glyphoxa.chronicle.talk import Kind
 from glyphoxa.language.new_names import NameFinder
 from glyphoxa.language.text import log_odds, shipped
 

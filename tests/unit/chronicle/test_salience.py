@@ -13,7 +13,6 @@ from glyphoxa.chronicle.salience import CONTEXT, Line, Salience, SalienceJudge, 
 from glyphoxa.chronicle.talk import KnownEntity
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import EntityId
-from glyphoxa.language.new_names import NameFinder
 from tests.support.talk import a_stretch
 
 EVENING = [
@@ -147,5 +146,5 @@ async def test_judge_reads_vectors_and_does_without_a_model_that_is_away() -> No
 
 def test_known_name_in_a_new_one_is_the_only_one_found() -> None:
     names = names_of([KnownEntity(EntityId("mere"), "location", "Thornmere")], "en")
-    spans = names_in("We ride to the Thornmere Manor.", NameFinder("en"), names)
-    assert [(span.key, span.start, span.end) for span in spans] == [("mere", 15, 24)]
+    spans = names_in("We ride to the Thornmere Manor.", "en", names)
+    assert [(span.name, span.start, span.end) for span in spans] == [("mere", 15, 24)]
