@@ -83,7 +83,6 @@ class SafetyTopics:
 
     def __init__(self, safety: Safety | None = None, language: str = "en") -> None:
         safety = safety or Safety()
-        self.language = language
         self._topics = [
             *_floor(),
             *(each for topic in safety.lines for each in _topics(_LINE, topic, language)),

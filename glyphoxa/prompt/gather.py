@@ -382,7 +382,6 @@ class HotContexts:
             glossary=mind.glossary,
             scenes=mind.scenes,
             kept=tuple(one.text for one in kept),
-            keeps=self._words.keeps,
             guarded=() if kept else tuple(one.text for one in touched_now),
             past=mind.past,
             rejected=selection.rejected,

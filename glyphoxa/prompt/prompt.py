@@ -23,7 +23,7 @@ from glyphoxa.domain.turn import SAFETY, AssembledPrompt, PromptPart, Rejected, 
 from glyphoxa.language.lexicon import primary_language
 from glyphoxa.language.prompt_quotes import SAYS, as_fact, as_told, in_one_line, recalled_line
 from glyphoxa.language.sentences import RoomLeft, characters_in, n_too_old, tokens_of
-from glyphoxa.prompt.wording import DIRECTION, FACTS, PAST, REMEMBERED, SCENE
+from glyphoxa.prompt.wording import DIRECTION, FACTS, PAST, REMEMBERED, SCENE, wording
 
 # The interface between a pipeline's hot-context injector and the assembly of hot context.
 
@@ -44,7 +44,7 @@ class HotContext:
         orders: The lines of `identity` that stay in a smaller model's prompt, whatever its budgets.
         glossary: Terms of the campaign, each with its meaning. Others that the question or the talk has are in `facts`.
         scenes: Where it is and was, when, and with whom: a line for each scene of this session in which it is present.
-        kept: Its secrets that the question touches, in the form of `facts`; `keeps` are the words before them.
+        kept: Its secrets that the question touches, in the form of `facts`.
         guarded: Its secrets that are not in the prompt, and that its reply must not reveal either.
         past: Events of earlier sessions that it recalls unasked.
         direction: How to answer, if what it recalls must not be described.
@@ -67,7 +67,6 @@ class HotContext:
     direction: str = ""
     rejected: tuple[Rejected, ...] = ()
     kept: tuple[str, ...] = ()
-    keeps: str = ""
     guarded: tuple[str, ...] = ()
     gathered: Mapping[str, PromptPart] = field(default_factory=dict)
 
@@ -179,7 +178,7 @@ def with_hot_context(prompt: Prompt, hot: HotContext, facts_at: Placement = BEHI
             first = replace(first, content=f"{first.content}\n{as_fact(' '.join(standing))}")
     facts, remembered = as_fact(" ".join(hot.facts)), in_one_line(" ".join(hot.remembered))
     asked = last.content if facts_at.depth is not None else with_facts(last.content, facts, remembered)
-    asked = with_kept(asked, hot.keeps, as_fact(" ".join(hot.kept)))
+    asked = with_kept(asked, wording(prompt.language).keeps, as_fact(" ".join(hot.kept)))
     if direction := direction_of(prompt, hot):
         asked = f"{asked}\n{DIRECTION}{in_one_line(direction)}"
     talk = [*between, replace(last, content=asked)]

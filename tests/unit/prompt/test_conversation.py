@@ -294,7 +294,7 @@ def test_what_the_dm_wants_of_an_answer_stands_behind_all_that_a_prompt_cache_ha
     conversation = a_conversation()
     conversation.hear(an_utterance("Hello.", id="u1"))
     prompt = conversation.prompt("How is my blade?", "Tamsin")
-    hot = HotContext(facts=("It is done.",), kept=("He broke it.",), keeps="Secret: ")
+    hot = HotContext(facts=("It is done.",), kept=("He broke it.",))
     plain = with_hot_context(prompt, hot)
     directed = with_hot_context(replace(prompt, direction="Be short."), hot)
     assert directed.messages[:-1] == plain.messages[:-1]

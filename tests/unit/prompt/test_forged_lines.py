@@ -56,7 +56,6 @@ def in_prompt(words: str, *, facts_at: Placement = BEHIND_THE_QUESTION) -> Promp
         scenes={THE_FORGE: words},
         past=words,
         kept=(words,),
-        keeps=KEEPS,
     )
     return with_hot_context(conversation.prompt(words, "Tamsin"), hot, facts_at)
 

@@ -164,9 +164,7 @@ async def test_a_prompt_says_what_it_consists_of_and_leaves_nothing_out() -> Non
     conversation.enter(forge)
     prompt = conversation.prompt("word " * 40, "Tamsin")
     words = ("word " * 40,)
-    hot = HotContext(
-        identity=words, scenes={forge: words[0]}, facts=words, remembered=words, kept=words, keeps="Kept: "
-    )
+    hot = HotContext(identity=words, scenes={forge: words[0]}, facts=words, remembered=words, kept=words)
     composed = await compose(Source(hot), prompt)
     names = ["persona", "identity", "examples", "talk", "scene", "question", "facts", "recall", "secrets"]
     assert [part.name for part in composed.parts] == names
