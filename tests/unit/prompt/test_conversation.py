@@ -85,7 +85,7 @@ def test_the_newest_line_stays_however_long_and_what_is_cut_is_cut_in_large_step
 
 def test_an_npc_that_was_cut_off_before_a_word_was_heard_said_nothing() -> None:
     conversation = a_conversation()
-    conversation.spoke(an_utterance("x", npc=SMITH, text=""))
+    conversation.spoke(an_utterance("", npc=SMITH))
     assert conversation.prompt("", "Tamsin").messages[-2].content == "Mind the sparks."
 
 
