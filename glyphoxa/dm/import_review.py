@@ -14,7 +14,6 @@ from typing import Any, Final
 from glyphoxa.dm.campaign_diff import Tables
 from glyphoxa.dm.imported import (
     LONGEST_NAME,
-    NEW_ENTITY,
     NO_EDIT,
     Decision,
     DocumentEdit,
@@ -237,12 +236,17 @@ def _called(document: SourceDocument, known: Resolver[Entity]) -> Iterator[Mappi
     yield {each.id: each for alias in document.aliases for each in known.tiers(alias)[0].values()}
 
 
+def _part_of(stored: StoredDocument, known: Resolver[Entity]) -> Entity | None:
+    """Return the entity that a document is, or will be, part of: as the DM says, or by its name."""
+    chosen = stored.edit.same_as if stored.entity is None else stored.entity
+    return _same_as(stored.edited, known) if chosen is None else known.by_id.get(chosen)
+
+
 def proposal_of(stored: StoredDocument, known: Resolver[Entity], names: Mapping[str, str]) -> Proposal:
     """Return what the DM decides about."""
-    document = stored.edited
-    chosen = stored.edit.same_as if stored.entity is None else stored.entity
-    same = _same_as(document, known) if chosen is None else known.by_id.get(chosen)
-    like = _like(document, known) if chosen is None and same is None else ()
+    document, same = stored.edited, _part_of(stored, known)
+    is_open = stored.entity is None and stored.edit.same_as is None
+    like = _like(document, known) if is_open and same is None else ()
     changes = () if stored.accepted is None else differences(stored.accepted, document, names)
     return Proposal(document, stored.source, same, like, changes)
 
@@ -303,11 +307,11 @@ def placed(
     """
     made: list[StoredDocument] = []
     for each in sorted(documents, key=lambda each: each.edited.type == "concept"):  # a page may be about another one
-        document, chosen, entity, is_own = each.edited, each.edit.same_as, each.entity, each.is_own
+        document, entity, is_own = each.edited, each.entity, each.is_own
         if entity is None:
-            if chosen and chosen not in known.by_id:
+            same = _part_of(each, known)
+            if (chosen := each.edit.same_as) and same is None:
                 raise InvalidInput(f"{document.name}: the entity {chosen!r} no longer exists; edit the document")
-            same = None if chosen == NEW_ENTITY else known.by_id[chosen] if chosen else _same_as(document, known)
             is_own = same is None
             entity = same.id if same else _new_id(document, lambda wanted: wanted in known.by_id or is_taken(wanted))
             if is_own:

@@ -243,8 +243,13 @@ async def test_upload_that_breaks_off_leaves_nothing_behind(door: Door, dm: Visi
 
 
 def reading() -> list[psutil.Process]:
-    found = psutil.Process().children()
-    return [each for each in found if "glyphoxa.app.source_reader" in each.cmdline()]
+    def is_one(process: psutil.Process) -> bool:
+        try:
+            return "glyphoxa.app.source_reader" in process.cmdline()
+        except psutil.NoSuchProcess:  # it has ended since it was listed
+            return False
+
+    return list(filter(is_one, psutil.Process().children()))
 
 
 def a_program(path: Path, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
