@@ -7,6 +7,7 @@ from typing import Any
 
 import asyncpg
 import pytest
+from loguru import logger
 
 from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.adapters.postgres.store import Store, open_store
@@ -99,6 +100,22 @@ async def store(dsn: str) -> AsyncIterator[Store]:
     """Memory without embeddings on a database of its own."""
     async with open_store(dsn) as opened:
         yield opened
+
+
+@pytest.fixture
+def keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key for each provider of a language model."""
+    for provider in ("OPENAI", "GOOGLE", "DEEPSEEK", "ANTHROPIC"):
+        monkeypatch.setenv(f"{provider}_API_KEY", "k")
+
+
+@pytest.fixture
+def warnings() -> Iterator[list[str]]:
+    """Messages of the log, from warnings on."""
+    lines: list[str] = []
+    sink = logger.add(lambda line: lines.append(line.record["message"]), level="WARNING")
+    yield lines
+    logger.remove(sink)
 
 
 @pytest.fixture(autouse=True)

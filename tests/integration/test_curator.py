@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from loguru import logger
 
 from benchmarks.servers.google import GeminiServer
 from benchmarks.servers.openai import OpenAiServer, Reply
@@ -33,7 +32,6 @@ from glyphoxa.world.fact_events import FactStated
 from tests.integration.test_llm_chronicle import (
     CAMPAIGN,
     EVENING,
-    KEYS,
     LIGHTHOUSE,
     both,
     learned,
@@ -44,13 +42,9 @@ from tests.integration.test_llm_chronicle import (
 from tests.integration.test_timeline import play, timeline, told
 from tests.support.builders import INNKEEPER, SMITH, a_campaign, a_known_party
 
+pytestmark = pytest.mark.usefixtures("keys")
+
 FACTS = "memory_search_facts"
-
-
-@pytest.fixture(autouse=True)
-def keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    for variable, key in KEYS.items():
-        monkeypatch.setenv(variable, key)
 
 
 def step(tool: str = "done", query: str = "", **found: Any) -> dict[str, Any]:
@@ -258,16 +252,11 @@ async def test_type_of_node_names_who_sums_it_up(
     assert (len(asked), len(await summaries(store, SMITH))) == (n_asked, n_sums)
 
 
-async def test_a_curator_that_is_off_and_alone_is_warned_of(store: Store) -> None:
+async def test_a_curator_that_is_off_and_alone_is_warned_of(store: Store, warnings: list[str]) -> None:
     event = replace(DEFAULT_TYPES["event"], compression=Compression(by="curator"))
     await store.campaigns.load(replace(a_campaign(), node_types={"event": event}))
-    warned: list[str] = []
-    listening = logger.add(lambda message: warned.append(message.record["message"]), level="WARNING")
-    try:
-        await timeline_writer(store, CAMPAIGN)
-    finally:
-        logger.remove(listening)
-    assert warned == [f"events of campaign {CAMPAIGN} are not summed up: `by: curator`, but memory.curator is off"]
+    await timeline_writer(store, CAMPAIGN)
+    assert warnings == [f"events of campaign {CAMPAIGN} are not summed up: `by: curator`, but memory.curator is off"]
 
 
 async def test_nobody_is_told_of_a_node_that_the_dm_has_hidden(campaign: Store) -> None:

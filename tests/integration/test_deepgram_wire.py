@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from itertools import count
 from typing import Any
 
 import pytest
-from loguru import logger
 from pipecat.frames.frames import InterimTranscriptionFrame
 
 from benchmarks.servers.deepgram import Close, Connection, DeepgramServer, OnWire, Wire, Word
@@ -29,15 +28,6 @@ def is_final(message: dict[str, Any]) -> bool:
     return bool(message.get("is_final")) or message.get("event") == "EndOfTurn"
 
 
-@pytest.fixture
-def warnings() -> Iterable[list[str]]:
-    """Lines of the log."""
-    lines: list[str] = []
-    sink = logger.add(lambda line: lines.append(str(line)), level="WARNING", format="{message}")
-    yield lines
-    logger.remove(sink)
-
-
 async def heard(name: str, on_wire: OnWire, *, server: DeepgramServer | None = None) -> tuple[str, DeepgramServer]:
     """Return what is heard of three turns of two words each."""
     server = server or DeepgramServer(voices=COUNTING, on_wire=on_wire)
@@ -52,7 +42,7 @@ async def heard(name: str, on_wire: OnWire, *, server: DeepgramServer | None = N
 
 
 @BOTH
-@pytest.mark.parametrize("code", [1000, 1001, 1002, 1003, 1007, 1008, 1009, 1011, 1012, 1013, 1014, 4000, 4008, 4999])
+@pytest.mark.parametrize("code", [1000, 1008, 1011, 4999])
 async def test_a_connection_that_is_closed_before_the_words_loses_none(
     name: str, code: int, warnings: list[str]
 ) -> None:
@@ -67,7 +57,7 @@ async def test_a_connection_that_is_closed_before_the_words_loses_none(
 
 
 @BOTH
-@pytest.mark.parametrize("code", [1000, 1008, 1011, 4001])
+@pytest.mark.parametrize("code", [1000, 4001])
 async def test_an_error_followed_by_a_close_is_one_line_with_its_reason(
     name: str, code: int, warnings: list[str]
 ) -> None:
@@ -84,13 +74,7 @@ async def test_an_error_followed_by_a_close_is_one_line_with_its_reason(
 @pytest.mark.parametrize(
     "rubbish",
     [
-        ["{"],
-        [""],
-        ["null"],
-        ["[]"],
-        ["7"],
-        ['"Results"'],
-        ['{"type": 5}'],
+        ["{", "", "null", "[]", "7", '"Results"', '{"type": 5}'],
         ['{"type": "Results", "channel": 3, "is_final": true}'],
         ['{"type": "Results", "start": "soon"}'],
         ['{"type": "TurnInfo", "event": "Update", "sequence_id": "x", "words": 4}'],

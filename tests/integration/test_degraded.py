@@ -16,7 +16,6 @@ from typing import Any, NoReturn
 
 import asyncpg
 import pytest
-from loguru import logger
 
 from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.adapters.postgres.store import open_store
@@ -213,10 +212,8 @@ async def test_without_long_term_memory_a_table_is_as_well_as_it_can_be(
 
 
 async def test_a_disk_that_is_full_is_told_of_and_the_database_takes_what_is_said(
-    settings: Settings, dsn: str, monkeypatch: pytest.MonkeyPatch
+    settings: Settings, dsn: str, monkeypatch: pytest.MonkeyPatch, warnings: list[str]
 ) -> None:
-    logged_lines: list[str] = []
-    heard = logger.add(logged_lines.append, format="{message}", level="WARNING")
     async with an_evening(settings, monkeypatch) as evening:
         full = OSError(errno.ENOSPC, "No space left on device")
 
@@ -228,13 +225,12 @@ async def test_a_disk_that_is_full_is_told_of_and_the_database_takes_what_is_sai
             await answered(evening, "Grimjaw, one.")
             await evening.until(lambda: evening.table.health.state == "degraded")
             assert any(isinstance(event, Degraded) and "No space left" in event.what for event in evening.told)
-        assert "the disk rejects writes" in "".join(logged_lines)
-        assert "stored on disk" not in "".join(logged_lines)
-        assert "is kept on disk" not in "".join(logged_lines)
+        assert "the disk rejects writes" in "".join(warnings)
+        assert "stored on disk" not in "".join(warnings)
+        assert "is kept on disk" not in "".join(warnings)
         await answered(evening, "Grimjaw, two.")
         await until_well(evening)
         assert await evening.table.kept() == 4
-    logger.remove(heard)
     assert await logged(dsn) == said("Grimjaw, one.", "Grimjaw, two.")
 
 

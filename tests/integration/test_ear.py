@@ -161,21 +161,6 @@ async def test_whoever_speaks_for_very_long_is_transcribed_in_parts() -> None:
     assert times[2] > 20_000  # the second part's sound begins where the first one's ended
 
 
-async def test_words_of_a_turn_that_was_given_up_do_not_come_up_in_the_next() -> None:
-    scripted = Scripted({100: "Where were you?", 200: "Hello."})
-    scripted.let_go.clear()
-    async with listening(scripted, final_within_ms=GIVES_UP_SOON_MS) as play:
-        play.say(100, ms=100)
-        await play.until(NothingSaid)
-        await play.drained()
-        play.detect(speech=True)
-        play.hear(200, ms=100)
-        await play.until(SpeechStarted, 2)
-        scripted.let_go.set()
-        play.detect(speech=False)
-        assert (await play.until(TurnEnded)).draft.text == "Hello."
-
-
 async def test_the_recogniser_is_asked_before_the_pause_is_certain_and_not_again_when_it_is() -> None:
     scripted = Scripted({100: "Good evening."})
     async with listening(scripted) as play:

@@ -36,19 +36,14 @@ from tests.support.command_line import CommandLine, a_settings_file
 from tests.support.web_door import a_door
 from tests.support.web_table import TwinTable
 
+pytestmark = pytest.mark.usefixtures("keys")
+
 EVENING = SessionId("evening")
 CAMPAIGN, ELSEWHERE = a_campaign().id, CampaignId("elsewhere")
-KEYS = {"OPENAI_API_KEY": "k", "GOOGLE_API_KEY": "k"}
 KEEP = {"mode": "in_world_answer", "risk": "low", "flags": [], "note": "a promise", "extract_memory": True}
 
 Server = OpenAiServer | GeminiServer
 both = pytest.mark.parametrize("name", ["openai", "google"])
-
-
-@pytest.fixture(autouse=True)
-def keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    for variable, key in KEYS.items():
-        monkeypatch.setenv(variable, key)
 
 
 def said(n: int, text: str, *, at_ms: int = 1_000_000) -> Utterance:

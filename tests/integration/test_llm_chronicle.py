@@ -37,9 +37,10 @@ from glyphoxa.world.events import Cause
 from tests.support.builders import SMITH, a_campaign, a_known_party, an_utterance
 from tests.support.command_line import run
 
+pytestmark = pytest.mark.usefixtures("keys")
+
 EVENING = SessionId("evening")
 CAMPAIGN = a_campaign().id
-KEYS = {"OPENAI_API_KEY": "k", "GOOGLE_API_KEY": "k"}
 SPOKEN = (
     "We found Odo Fennimore in the old mill.",
     "He tended the lighthouse, and his father was killed there in the flood.",
@@ -54,12 +55,6 @@ ANSWER = {
 
 Server = OpenAiServer | GeminiServer
 both = pytest.mark.parametrize("name", ["openai", "google"])
-
-
-@pytest.fixture(autouse=True)
-def keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    for variable, key in KEYS.items():
-        monkeypatch.setenv(variable, key)
 
 
 def said(n: int, text: str) -> Utterance:

@@ -17,7 +17,8 @@ from glyphoxa.config.settings import Settings
 from glyphoxa.domain.session_state import SummarySentence
 from tests.support.builders import a_campaign, an_utterance
 
-KEYS: Final = {"OPENAI_API_KEY": "k", "GOOGLE_API_KEY": "k", "DEEPSEEK_API_KEY": "k", "ANTHROPIC_API_KEY": "k"}
+pytestmark = pytest.mark.usefixtures("keys")
+
 TALK: Final = ("I promise to bring you the silver ring.", "We decided to burn the bridge.")
 NOTES: Final = {
     "sentences": [
@@ -28,12 +29,6 @@ NOTES: Final = {
 }
 SAID: Final = [an_utterance(text, id=f"u{n}") for n, text in enumerate(TALK, start=1)]
 each_kind = pytest.mark.parametrize("name", ["openai", "openai-compatible", "google"])
-
-
-@pytest.fixture(autouse=True)
-def keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    for variable, key in KEYS.items():
-        monkeypatch.setenv(variable, key)
 
 
 def settings_for(llm: dict[str, Any]) -> Settings:
@@ -66,14 +61,7 @@ async def test_model_of_each_kind_of_provider_summarises(name: str) -> None:
 @pytest.mark.parametrize(
     "llm",
     [
-        {"name": "openai"},
         {"name": "google", "model": "gemini-3.6-flash"},
-        {
-            "name": "openai-compatible",
-            "base_url": "https://api.deepseek.com",
-            "model": "deepseek-chat",
-            "api_key_env": "DEEPSEEK_API_KEY",
-        },
         {
             "name": "openai-compatible",
             "base_url": "https://api.anthropic.com/v1",

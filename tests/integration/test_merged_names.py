@@ -61,7 +61,7 @@ async def readable(town: Store) -> set[str]:
 
 
 @pytest.mark.parametrize("visibility", [HIDDEN, secret_of([SMITH])])
-@pytest.mark.parametrize("kept", [PUBLIC, HIDDEN, secret_of([SMITH])])
+@pytest.mark.parametrize("kept", [PUBLIC, HIDDEN])
 async def test_name_of_a_merged_hidden_entity_is_read_by_no_player(
     town: Store, visibility: Visibility, kept: Visibility
 ) -> None:

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import asyncpg
 import pytest
-from loguru import logger
 
 from glyphoxa.adapters.postgres.store import open_store
 from glyphoxa.adapters.postgres.world.erasure import Meant, PostgresErasure
@@ -105,21 +104,17 @@ async def test_a_campaign_comes_in_for_an_owner_without_special_rights(owners_ds
 
 
 async def test_an_owner_above_the_rules_about_rows_is_told_of_it(
-    owners_dsn: str,
-    postgres: TestServer,
+    owners_dsn: str, postgres: TestServer, warnings: list[str]
 ) -> None:
     administrator = await asyncpg.connect(postgres.server.dsn("postgres"))
-    told: list[str] = []
-    listening = logger.add(lambda message: told.append(message.record["message"]), level="WARNING")
     try:
         for right, n_told in (("BYPASSRLS", 1), ("NOBYPASSRLS", 0)):
-            told.clear()
+            warnings.clear()
             await administrator.execute(f"ALTER ROLE just_a_user {right}")
             async with open_store(owners_dsn) as store:
                 await store.database.open()
-            assert sum("BYPASSRLS" in line for line in told) == n_told
+            assert sum("BYPASSRLS" in line for line in warnings) == n_told
     finally:
-        logger.remove(listening)
         await administrator.execute("ALTER ROLE just_a_user NOBYPASSRLS")
         await administrator.close()
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from loguru import logger
 
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.events import UtteranceRetracted
@@ -142,16 +141,11 @@ async def test_npc_is_told_only_what_it_witnessed(settings: Settings, monkeypatc
 
 
 async def test_table_says_when_it_opens_that_a_local_model_does_not_summarise(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, warnings: list[str]
 ) -> None:
     memory = settings.memory.model_copy(update={"summaries": "llm", "judge": "llm"})
-    told: list[str] = []
-    sink = logger.add(told.append, format="{message}", level="WARNING")
-    try:
-        async with an_evening(settings.model_copy(update={"memory": memory}), monkeypatch):
-            pass
-    finally:
-        logger.remove(sink)
-    [judge] = [line for line in told if line.startswith("memory.judge: llm has no effect")]
-    [summaries] = [line for line in told if line.startswith("memory.summaries: llm has no effect")]
+    async with an_evening(settings.model_copy(update={"memory": memory}), monkeypatch):
+        pass
+    [judge] = [line for line in warnings if line.startswith("memory.judge: llm has no effect")]
+    [summaries] = [line for line in warnings if line.startswith("memory.summaries: llm has no effect")]
     assert "glyphoxa worker" in judge and "chronicle.llm" in summaries

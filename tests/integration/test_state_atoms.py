@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import json
-import shutil
 import zlib
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import asyncpg
 import numpy as np
 import pytest
 
 from glyphoxa.adapters.postgres.chronicle_log import PostgresChronicleLog
 from glyphoxa.adapters.postgres.chunks import reindex
 from glyphoxa.adapters.postgres.server.database import Database
-from glyphoxa.adapters.postgres.server.migrate import migrate, migrations_folder
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.adapters.postgres.world.erasure import Meant, PostgresErasure
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
@@ -310,32 +307,3 @@ async def test_bundle_of_an_earlier_release_is_imported_without_atoms(table: Sto
     await imported(table, json.dumps(bundle), CampaignId("imported"))
     assert await table.atoms.open_threads(CampaignId("imported")) == []
     assert await table.log.count(CampaignId("imported")) == 1
-
-
-async def test_database_with_talk_is_migrated_and_reads_it_again(empty_dsn: str, tmp_path: Path) -> None:
-    before = tmp_path / "before"
-    before.mkdir()
-    for migration in sorted(migrations_folder().glob("*.sql")):
-        if migration.name < "0032":
-            shutil.copy(migration, before)
-    connection = await asyncpg.connect(empty_dsn)
-    await migrate(connection, embedding_dimensions=1536, folder=before)
-    await connection.execute(
-        "INSERT INTO campaigns (id, name, language) VALUES ('town', 'The town', 'en');"
-        "INSERT INTO entities (campaign_id, id, type, name, origin)"
-        " VALUES ('town', 'e-mirelle', 'npc', 'Mirelle', 'dm');"
-        "INSERT INTO sessions (campaign_id, id, started_at, last_ordinal) VALUES ('town', 'first', now(), 1);"
-        "INSERT INTO session_entries (campaign_id, session_id, ordinal, utterance_id, speaker_id, speaker_name, text)"
-        f" VALUES ('town', 'first', 1, 'u1', 'tamsin', 'Tamsin', '{FOUND}');"
-        "INSERT INTO chronicle_progress (campaign_id, session_id, read_ordinal) VALUES ('town', 'first', 1)"
-    )
-    await connection.close()
-    async with open_store(Database(empty_dsn, embedding_dimensions=1536)) as store:
-        await store.campaigns.load(a_campaign())
-        assert await rows(store, "SELECT * FROM live_atoms") == []
-        await PostgresChronicleLog(store.database, store.world).read_again(CAMPAIGN, FIRST)
-        await read(store)
-        assert await atoms(store) == {"u1": "world_discovery"}
-        query = "SELECT indexdef FROM pg_indexes WHERE indexname = 'idx_entity_vectors_embedding'"
-        [index] = await rows(store, query)
-        assert "halfvec(1536)" in index["indexdef"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 import pytest
-from loguru import logger
 from pipecat.frames.frames import Frame, InterruptionFrame, TTSAudioRawFrame, TTSSpeakFrame
 
 from benchmarks.servers.deepgram import Close, Wire
@@ -25,15 +24,6 @@ ERRORS: dict[str, list[Wire]] = {
     "elevenlabs": [{"error": "quota_exceeded", "message": "the text is too long", "code": 1008}],
     "cartesia": [{"type": "error", "error": "the text is too long", "status_code": 400}],
 }
-
-
-@pytest.fixture
-def warnings() -> Iterable[list[str]]:
-    """Lines of the log."""
-    lines: list[str] = []
-    sink = logger.add(lambda line: lines.append(str(line)), level="WARNING", format="{message}")
-    yield lines
-    logger.remove(sink)
 
 
 def clause(text: str) -> list[Frame]:
@@ -77,14 +67,13 @@ async def test_each_clause_is_heard_on_one_connection(name: str) -> None:
 
 
 @EACH
-@pytest.mark.parametrize("code", [1000, 1001, 1003, 1006, 1008, 1009, 1011, 1012, 1013, 4000, 4408])
-@pytest.mark.parametrize("n_sounds", [0, 1, 3])
+@pytest.mark.parametrize("code", [1000, 1008, 1011, 4408])
+@pytest.mark.parametrize("n_sounds", [0, 3])
 async def test_a_clause_whose_connection_is_closed_is_heard_once_and_whole(
     name: str, code: int, n_sounds: int, warnings: list[str]
 ) -> None:
     def closes(clause: Clause) -> list[Wire]:
-        reason = "inactivity" if code != 1006 else ""
-        return [*clause.sounds[:n_sounds], Close(1011 if code == 1006 else code, reason)]
+        return [*clause.sounds[:n_sounds], Close(code, "inactivity" if code != 1011 else "")]
 
     graph, server = await spoken(name, lambda clause: closes(clause) if clause.n == 1 else clause.answers)
     assert heard(graph) == list(TEXTS)
@@ -121,7 +110,7 @@ async def test_a_voice_that_stays_silent_fails_the_clause_and_speaks_the_next(
 
 
 @EACH
-@pytest.mark.parametrize("close", [[], [Close(1000)], [Close(1008, "policy")], [Close(1011)], [Close(4001)]])
+@pytest.mark.parametrize("close", [[], [Close(1000)], [Close(4001, "policy")]])
 async def test_an_error_of_the_provider_is_one_line_with_its_reason(name: str, close: list[Wire]) -> None:
     graph, _ = await spoken(name, lambda clause: [*ERRORS[name], *close] if clause.n == 1 else clause.answers)
     assert heard(graph) == [TEXTS[0], "", TEXTS[2]]
@@ -132,14 +121,7 @@ async def test_an_error_of_the_provider_is_one_line_with_its_reason(name: str, c
 @pytest.mark.parametrize(
     "rubbish",
     [
-        ["{"],
-        [""],
-        ["null"],
-        ["[]"],
-        ["5"],
-        ['"done"'],
-        ["{}"],
-        ['{"type": null}'],
+        ["{", "", "null", "[]", "5", '"done"', "{}", '{"type": null}'],
         ['{"type": "TomorrowsMessage", "data": "AAAA", "context_id": "another"}'],
         ['{"type": "Metadata", "request_id": "r"}', '{"type": "Warning", "warn_msg": "slow"}'],
         ['{"audio": null, "contextId": null}', '{"audio": "", "isFinal": null}'],
@@ -184,7 +166,7 @@ async def test_an_interrupted_clause_leaves_no_sound_for_the_next_reply(name: st
 
 
 @EACH
-@pytest.mark.parametrize("status", [400, 401, 402, 403, 404, 429, 500, 503])
+@pytest.mark.parametrize("status", [401, 429, 503])
 async def test_a_refused_connection_is_an_error_with_its_status_and_reason(name: str, status: int) -> None:
     async with (
         VoiceServer(name, refuse_with=status) as server,

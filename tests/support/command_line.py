@@ -25,8 +25,6 @@ GRIMJAW, ELOWEN = NpcId("grimjaw"), NpcId("elowen")
 FIRST_MS = 4_000_000_000_000
 """2096-10-02 07:06 UTC: behind whatever a DM decides while a test runs, as the campaign was loaded before."""
 _DAY_MS = 86_400_000
-_NOT_NEEDED = Path()
-"""The directory of an embedded server, where there is a DSN."""
 
 SCARED = Claim.attribute(EntityId("elowen"), "fears", "the sea")
 """Accepted; Grimjaw was there."""
