@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,8 @@ def test_the_changelog_keeps_the_form_of_keep_a_changelog() -> None:
     text = (ROOT / "CHANGELOG.md").read_text("utf-8")
     versions = re.findall(r"^## (.+)$", text, re.MULTILINE)
     assert versions[0] == "[Unreleased]"
+    current = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
+    assert versions[1].startswith(f"[{current}] - ")
     assert [each for each in versions[1:] if not re.fullmatch(r"\[\d+\.\d+\.\d+\] - \d{4}-\d{2}-\d{2}", each)] == []
     kinds = {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
     assert set(re.findall(r"^### (.+)$", text, re.MULTILINE)) <= kinds
