@@ -43,7 +43,7 @@ from glyphoxa.names.corrector import Corrector
 from glyphoxa.names.gazetteer import Gazetteer
 from glyphoxa.names.table_names import NamesOfGraph, TableNames
 from glyphoxa.npc.memory_tools import NpcMemory
-from glyphoxa.npc.reviser import Asking
+from glyphoxa.npc.revision import Asking
 from glyphoxa.npc.second_look import TEMPERATURE
 from glyphoxa.npc.tool_spec import Found, nothing
 from glyphoxa.npc.toolbox import Toolbox

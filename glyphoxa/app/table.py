@@ -48,8 +48,7 @@ from glyphoxa.language.roles import cast_of
 from glyphoxa.npc.actor import NpcActor
 from glyphoxa.npc.memory_tools import NpcMemory
 from glyphoxa.npc.mouth import Listener, Mouth
-from glyphoxa.npc.reviser import Reviser, SecondLook
-from glyphoxa.npc.revisions import DmChannels
+from glyphoxa.npc.revision import DmChannels, Reviser, SecondLook
 from glyphoxa.npc.room import Room, RoomMessage
 from glyphoxa.npc.session import TableSession, end_when_deserted
 from glyphoxa.npc.session_state import SessionStateKeeper, StoredSession

@@ -33,8 +33,7 @@ from glyphoxa.names.table_names import TableNames
 from glyphoxa.npc.actor import NpcActor
 from glyphoxa.npc.commands import MoveTo, SessionCommand, StoredControls, follow_commands
 from glyphoxa.npc.readiness import Preparation
-from glyphoxa.npc.reviser import Reviser
-from glyphoxa.npc.revisions import DmChannels, Revisions
+from glyphoxa.npc.revision import DmChannels, Reviser, Revisions
 from glyphoxa.npc.room import Room
 from glyphoxa.npc.session_state import SessionStateKeeper
 from glyphoxa.npc.table import AudioSink, Ear, EarListener, Seat

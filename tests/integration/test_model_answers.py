@@ -32,7 +32,7 @@ from glyphoxa.domain.heard import HeardWord
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId
 from glyphoxa.language.words import words
 from glyphoxa.names.gazetteer import Entry, Gazetteer
-from glyphoxa.npc.reviser import Asking, Doubted, SecondLook
+from glyphoxa.npc.revision import Asking, Doubted, SecondLook
 from glyphoxa.plugins.memory_graph.graph import MemoryGraph
 from glyphoxa.plugins.memory_graph.methods import GraphRecall
 from glyphoxa.plugins.memory_graph.pipeline import GraphQuestion

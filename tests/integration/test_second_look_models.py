@@ -27,8 +27,7 @@ from glyphoxa.language.words import words
 from glyphoxa.names.table_names import TableNames
 from glyphoxa.npc.actor import NpcActor
 from glyphoxa.npc.mouth import Listener
-from glyphoxa.npc.reviser import Asking, Reviser, SecondLook
-from glyphoxa.npc.revisions import Revisions
+from glyphoxa.npc.revision import Asking, Reviser, Revisions, SecondLook
 from glyphoxa.npc.table_state import TableState
 from glyphoxa.prompt.conversation import Conversation
 from glyphoxa.transcript.journal import Journal

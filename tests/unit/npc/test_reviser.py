@@ -23,7 +23,7 @@ from glyphoxa.language.words import words
 from glyphoxa.names.corrector import Corrected
 from glyphoxa.names.gazetteer import Entry, Gazetteer
 from glyphoxa.npc import second_look
-from glyphoxa.npc.reviser import CAPACITY, MOST_TRIES, Asking, Reviser, SecondLook
+from glyphoxa.npc.revision import CAPACITY, MOST_TRIES, Asking, Reviser, SecondLook
 from tests.support.builders import INNKEEPER, SMITH, TAMSIN, an_utterance
 from tests.support.memory import LogTwin
 from tests.support.model_twin import ModelTwin
