@@ -51,7 +51,7 @@ from glyphoxa.npc.mouth import Listener, Mouth
 from glyphoxa.npc.revision import DmChannels, Reviser, SecondLook
 from glyphoxa.npc.room import Room, RoomMessage
 from glyphoxa.npc.session import TableSession, end_when_deserted
-from glyphoxa.npc.session_state import SessionStateKeeper, StoredSession
+from glyphoxa.npc.session_state_keeper import SessionStateKeeper, StoredSession
 from glyphoxa.npc.table import Ear, EarListener
 from glyphoxa.npc.table_state import TableState
 from glyphoxa.npc.tool_spec import CallableTool

@@ -32,10 +32,10 @@ from glyphoxa.domain.session_state import DM_VIEW
 from glyphoxa.names.table_names import TableNames
 from glyphoxa.npc.actor import NpcActor
 from glyphoxa.npc.commands import MoveTo, SessionCommand, StoredControls, follow_commands
-from glyphoxa.npc.readiness import Preparation
+from glyphoxa.npc.priming import Preparation
 from glyphoxa.npc.revision import DmChannels, Reviser, Revisions
 from glyphoxa.npc.room import Room
-from glyphoxa.npc.session_state import SessionStateKeeper
+from glyphoxa.npc.session_state_keeper import SessionStateKeeper
 from glyphoxa.npc.table import AudioSink, Ear, EarListener, Seat
 from glyphoxa.npc.table_state import Covered, TableState, TypedLines
 from glyphoxa.prompt.gather import HotContexts

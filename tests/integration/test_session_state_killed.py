@@ -16,7 +16,7 @@ from glyphoxa.domain.events import UtteranceKept
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import UtteranceId
 from glyphoxa.domain.session_state import DM_VIEW, View
-from glyphoxa.npc.session_state import SessionStateKeeper, StoredSession
+from glyphoxa.npc.session_state_keeper import SessionStateKeeper, StoredSession
 from glyphoxa.npc.table_state import Covered, TableState
 from glyphoxa.prompt.conversation import Conversation, RollingSummary
 from tests.support.builders import CAMPAIGN, SESSION, SMITH, a_campaign, an_utterance

@@ -14,7 +14,7 @@ from glyphoxa.domain.events import UtteranceKept
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.session_state import DM_VIEW, View
 from glyphoxa.names.gazetteer import Entry, Gazetteer
-from glyphoxa.npc.session_state import SessionStateKeeper
+from glyphoxa.npc.session_state_keeper import SessionStateKeeper
 from glyphoxa.prompt.conversation import Conversation, RollingSummary
 from tests.support.builders import INNKEEPER, SMITH, a_campaign, an_utterance
 

@@ -9,7 +9,7 @@ from glyphoxa.domain.events import UtteranceKept
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.session_state import DM_VIEW, SummarySentence, View
-from glyphoxa.npc.session_state import SessionStateKeeper
+from glyphoxa.npc.session_state_keeper import SessionStateKeeper
 from glyphoxa.prompt.conversation import RollingSummary
 from tests.support.builders import INNKEEPER, SMITH, an_utterance
 
