@@ -157,47 +157,50 @@ class Tables:
     store: Store
 
     @asynccontextmanager
+    async def evening(
+        self,
+        scene: Scene,
+        session: str,
+        *players: Player,
+        mouth: OpenMouth = open_tone_mouth,
+        reader: BackgroundReader | None = None,
+    ) -> AsyncIterator[TableSession]:
+        """Open a table in that scene with these players, for the time of the block.
+
+        Args:
+            reader: None: the table opens one for itself.
+        """
+        scenes = sorted(self.campaign.scenes, key=lambda each: each.id != scene.id)
+        async with ClosingStack() as stack:
+            builder = TableBuilder(
+                settings=self.settings,
+                campaign=replace(self.campaign, scenes=tuple(scenes)),
+                session=SessionId(session),
+                local=self.local,
+                store=self.store,
+                mouths={npc.engine: mouth for npc in self.campaign.npcs},
+                stack=stack,
+            )
+            reader = reader or open_reader(self.settings, self.store, stack)
+            table = await builder.open(reader, tell=lambda _: None)
+            table.adopt(stack.pop_all())
+        try:
+            for player in players:
+                table.state.add_player(player)
+            yield table
+        finally:
+            await table.close()
+
+    @asynccontextmanager
     async def sitting(
         self, scene: Scene, player: Player, number: str, *, mouth: OpenMouth = open_tone_mouth
     ) -> AsyncIterator[TableSession]:
-        """Open a table in that scene with the player, for a session that is not stored."""
-        scenes = sorted(self.campaign.scenes, key=lambda each: each.id != scene.id)
-        settings = self.settings.model_copy(update={"data_dir": self.settings.data_directory / f"asked-{number}"})
-        store = copy(self.store)
+        """Open a table for a session that is not stored."""
+        session, store = f"asked-{number}", copy(self.store)
         store.log = _NothingIsKept(self.store.database)
-        builder = partial(
-            TableBuilder,
-            settings=settings,
-            campaign=replace(self.campaign, scenes=tuple(scenes)),
-            session=SessionId(f"asked-{number}"),
-            local=self.local,
-            store=store,
-            mouths={npc.engine: mouth for npc in self.campaign.npcs},
-        )
-        async with opened(builder, player) as table:
+        settings = self.settings.model_copy(update={"data_dir": self.settings.data_directory / session})
+        async with replace(self, settings=settings, store=store).evening(scene, session, player, mouth=mouth) as table:
             yield table
-
-
-@asynccontextmanager
-async def opened(
-    builder: partial[TableBuilder], *players: Player, reader: BackgroundReader | None = None
-) -> AsyncIterator[TableSession]:
-    """Open a table with these players, for the time of the block.
-
-    Args:
-        builder: Takes the stack that closes the table.
-        reader: None: the table opens one for itself.
-    """
-    async with ClosingStack() as stack:
-        reader = reader or open_reader(builder.keywords["settings"], builder.keywords["store"], stack)
-        table = await builder(stack=stack).open(reader, tell=lambda _: None)
-        table.adopt(stack.pop_all())
-    try:
-        for player in players:
-            table.state.add_player(player)
-        yield table
-    finally:
-        await table.close()
 
 
 class _NothingIsKept(PostgresTranscriptLog):

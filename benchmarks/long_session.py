@@ -19,7 +19,6 @@ import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import cycle, groupby, islice
 from pathlib import Path
 from statistics import median
@@ -35,7 +34,6 @@ from benchmarks.servers.openai import OpenAiServer, Reply
 from glyphoxa.app.background import chronicle_log, chronicle_worker, chronicler_of, memory_of, open_talk_readers
 from glyphoxa.app.engines import MouthSpec, OpenMouth
 from glyphoxa.app.reader import BackgroundReader
-from glyphoxa.app.table import TableBuilder
 from glyphoxa.chat.models import PROFILES
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.costs import PriceList, price_list
@@ -318,17 +316,7 @@ async def _evening(
     at: Tables, session: str, scene: Scene, mouth: OpenMouth = open_tone_mouth, reader: BackgroundReader | None = None
 ) -> AsyncIterator[TableSession]:
     """Open a table for a session that is stored, with all players and silent NPCs."""
-    scenes = sorted(at.campaign.scenes, key=lambda each: each.id != scene.id)
-    builder = partial(
-        TableBuilder,
-        settings=at.settings,
-        campaign=replace(at.campaign, scenes=tuple(scenes)),
-        session=SessionId(session),
-        local=at.local,
-        store=at.store,
-        mouths={npc.engine: mouth for npc in at.campaign.npcs},
-    )
-    async with asking.opened(builder, *at.campaign.players, reader=reader) as table:
+    async with at.evening(scene, session, *at.campaign.players, mouth=mouth, reader=reader) as table:
         await table.obey(Mute())
         yield table
 
