@@ -198,6 +198,7 @@ class Desk:
         "",
         "transcript retract",
         "retract an utterance: it was never said; nobody recalls it, and no fact depends on it",
+        form="retract",
         asks=_before_retraction,
     )
     async def retract(self, utterance: UtteranceName) -> str:
@@ -217,6 +218,7 @@ class Desk:
         "",
         "transcript correct",
         "correct an utterance: something else was said, and everybody heard that",
+        form="correct",
         asks=_before_correction,
     )
     async def correct(

@@ -156,9 +156,9 @@ def action(part: str, verb: str, text: str, *, asks: _Method | None = None, **su
     return declare
 
 
-def actions_of(surface: Literal["form", "discord", "tool"], part: str = "") -> dict[str, DmAction]:
-    """Return the actions that a surface offers, by their name there."""
-    return {getattr(each, surface): each for each in ACTIONS if getattr(each, surface) and part in ("", each.part)}
+def actions_of(surface: Literal["form", "discord", "tool"], part: str | None = None) -> dict[str, DmAction]:
+    """Return the actions that a surface offers, by their name there; of all parts of the desk, or of one."""
+    return {getattr(each, surface): each for each in ACTIONS if getattr(each, surface) and part in (None, each.part)}
 
 
 def chosen(do: str, actions: Mapping[str, DmAction], what: str) -> DmAction:

@@ -31,6 +31,7 @@ from glyphoxa.config.campaign_edit import stamp_of
 from glyphoxa.config.located_yaml import InvalidFile, text_of
 from glyphoxa.dm.actions import DmAction, actions_of
 from glyphoxa.dm.campaign_diff import CampaignChanges
+from glyphoxa.dm.facts import Decision
 from glyphoxa.dm.imported import ImportKind
 from glyphoxa.dm.player_safe import PlayersView
 from glyphoxa.dm.sessions import LAST
@@ -339,17 +340,12 @@ async def decide(call: DiscordCall, what: str, shown: str) -> Answer:
     found = await desk.facts.find(fact)
     if _seen(desk, found) != seen:
         raise InvalidInput(f"{_in_short(desk, found)}: this is not what the card shows; nothing was decided: /review")
-    match what:
-        case "accept":
-            done, made = "accepted", await desk.facts.confirm([found.id])
-        case "reject":
-            done, made = "rejected", await desk.facts.reject([found.id])
-        case _:
-            done, made = "hidden", await desk.facts.hide(found.id)
+    action = actions_of("form", "facts")["confirm" if what == "accept" else what]
+    made: Decision = await action.run(desk, {"facts": [found.id], "fact": found.id})
     ended = [each for each in made.ended if each.fact.id != found.id]
     return Answer(
         (
-            f"{done}: {desk.facts.words(found)}",
+            f"{action.done}: {desk.facts.words(found)}",
             *desk.facts.decision_in_words(replace(made, facts=(), ended=tuple(ended))),
         )
     )

@@ -209,15 +209,8 @@ async def by_utterance(frame: DeskFrame, request: Request) -> Response:
 async def change_line(frame: DeskFrame, request: Request, form: Form) -> Done:
     desk, session, name = await _opened(frame, request)
     line, what = _line(form.get("line", "")), form.get("do", "")
-    said = await _find_line(desk, session, line)
-    match what:
-        case "correct":
-            by = desk.resolver.speaking_player(form["speaker"]) if form.get("speaker") else None
-            await desk.timeline.correct(said, form.get("text", ""), by=by)
-        case "retract":
-            await desk.timeline.retract(said)
-        case _:
-            raise InvalidInput(f"unknown action {what!r} on a line; valid: correct, retract")
+    said, action = await _find_line(desk, session, line), chosen(what, actions_of("form", ""), "action on a line")
+    await action.run(desk, {**form, "utterance": said.utterance_id})
     return Done(f"line {line} of {name} is {what}ed", f"{_page_of(session)}?line={line}")
 
 
