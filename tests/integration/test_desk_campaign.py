@@ -137,21 +137,18 @@ def _fields(value: object) -> dict[str, object]:
     return {name: getattr(value, name) for name in value.__dataclass_fields__}  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize(
-    ("form", "words"),
-    [
+async def test_refused_campaign_form_reports_why(dm: Visitor, file: Path) -> None:
+    before = text_of(file)
+    for form, words in (
         ({"do": "add person"}, "Name is empty"),
         ({"do": "add person", "person-name": "Zed", "person-scene": "smithi"}, "There is no scene 'smithi'"),
         ({"do": "add dragon"}, "Cannot add a 'dragon'"),
         ({"do": "add secret", "secret-text": "It burns.", "secret-known_by": "Nobody"}, "is not listed under `npcs:`"),
         ({"do": "save", "shown": "x"}, "not what you were shown"),
-    ],
-)
-async def test_refused_campaign_form_reports_why(dm: Visitor, file: Path, form: dict[str, str], words: str) -> None:
-    before = text_of(file)
-    answer = await shown(dm, {**carried(await shown(dm)), **form})
-    assert answer.status_code == 200
-    assert words in html.unescape(answer.text)
+    ):
+        answer = await shown(dm, {**carried(await shown(dm)), **form})
+        assert answer.status_code == 200, form
+        assert words in html.unescape(answer.text), form
     assert text_of(file) == before
 
 

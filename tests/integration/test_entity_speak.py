@@ -150,21 +150,16 @@ async def test_draft_contains_no_secret_name_and_no_topic_that_is_a_line(cli: Co
     assert not {"Vask", "spiders", "crowns"} & set(re.findall(r"\w+", shown))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
+async def test_refused_speak_command_says_why(cli: CommandLine, file: Path) -> None:
+    before = text_of(file)
+    for arguments, words in (
         (("Berta Moar",), "no entity 'Berta Moar' in campaign 'saltmere': did you mean 'Berta Moor'?"),
         (("Grimjaw",), "Grimjaw already speaks: the campaign file lists it under `npcs:`"),
         (("The Anvil",), "The Anvil is an entity of type 'location': only a person of type 'npc' can speak"),
         (("Berta Moor", "--voice", "bariton"), "no voice preset 'bariton'"),
         (("Berta Moor", "--scene", "smithi"), "no scene 'smithi' in campaign 'saltmere': did you mean 'smithy'?"),
-    ],
-)
-async def test_refused_speak_command_says_why(
-    cli: CommandLine, file: Path, arguments: tuple[str, ...], words: str
-) -> None:
-    before = text_of(file)
-    assert words in await cli.problem("entity", "speak", *arguments, "--campaign", file)
+    ):
+        assert words in await cli.problem("entity", "speak", *arguments, "--campaign", file), arguments
     assert text_of(file) == before
 
 

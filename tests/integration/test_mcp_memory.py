@@ -98,28 +98,26 @@ async def test_the_tools_find_what_the_npc_heard_and_knows(evenings: Store) -> N
         assert summary == {"found": [], "note": "session 's1' has no summary; use memory_search_sessions instead"}
 
 
-@pytest.mark.parametrize(
-    ("tool", "arguments", "why"),
-    [
-        ("memory_serch_facts", {}, "no tool 'memory_serch_facts': did you mean 'memory_search_facts'?"),
-        ("memory_search_facts", {}, "memory_search_facts needs the argument 'query'"),
-        ("memory_search_facts", {"query": "  "}, "memory_search_facts needs the argument 'query'"),
-        ("memory_search_facts", {"query": 7}, "argument 'query' of memory_search_facts must be text, not int"),
-        ("memory_search_facts", {"query": "a", "quary": "b"}, "has no argument 'quary': did you mean 'query'?"),
-        ("memory_search_facts", {"query": "a", "after": "noon"}, "argument 'after' is not an ISO 8601 time: 'noon'"),
-        ("memory_search_sessions", {"query": "x" * (MAX_ASKED + 1)}, "has 2,001 characters; at most 2,000"),
-        ("memory_query_entities", {}, "give at least one of: name, type"),
-        ("memory_search_facts", {"query": {"npc": "elowen"}}, "must be text, not dict"),
-        ("memory_search_facts", {"query": "a", "npc": "elowen"}, "has no argument 'npc'"),
-    ],
-)
-async def test_a_wrong_call_is_one_error_that_says_what_is_valid(
-    evenings: Store, tool: str, arguments: dict[str, Any], why: str
-) -> None:
+WRONG_CALLS: list[tuple[str, dict[str, Any], str]] = [
+    ("memory_serch_facts", {}, "no tool 'memory_serch_facts': did you mean 'memory_search_facts'?"),
+    ("memory_search_facts", {}, "memory_search_facts needs the argument 'query'"),
+    ("memory_search_facts", {"query": "  "}, "memory_search_facts needs the argument 'query'"),
+    ("memory_search_facts", {"query": 7}, "argument 'query' of memory_search_facts must be text, not int"),
+    ("memory_search_facts", {"query": "a", "quary": "b"}, "has no argument 'quary': did you mean 'query'?"),
+    ("memory_search_facts", {"query": "a", "after": "noon"}, "argument 'after' is not an ISO 8601 time: 'noon'"),
+    ("memory_search_sessions", {"query": "x" * (MAX_ASKED + 1)}, "has 2,001 characters; at most 2,000"),
+    ("memory_query_entities", {}, "give at least one of: name, type"),
+    ("memory_search_facts", {"query": {"npc": "elowen"}}, "must be text, not dict"),
+    ("memory_search_facts", {"query": "a", "npc": "elowen"}, "has no argument 'npc'"),
+]
+
+
+async def test_a_wrong_call_is_one_error_that_says_what_is_valid(evenings: Store) -> None:
     async with a_client(await of_npc(evenings)) as client:
-        error = await refused(client, tool, arguments)
-    assert why in error
-    assert "\n" not in error
+        for tool, arguments, why in WRONG_CALLS:
+            error = await refused(client, tool, arguments)
+            assert why in error, (tool, arguments)
+            assert "\n" not in error
 
 
 async def test_what_no_database_holds_is_answered_and_not_fatal(evenings: Store) -> None:

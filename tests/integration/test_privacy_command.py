@@ -290,21 +290,18 @@ async def test_what_is_taken_back_later_brings_no_words_back(dsn: str, table: St
     assert not re.search(r"zorblax[1-35]", "\n".join(mine).casefold())
 
 
-@pytest.mark.parametrize(
-    ("arguments", "problem"),
-    [
+async def test_what_is_not_there_is_named_and_nothing_is_erased(
+    dsn: str, table: Store, tmp_path: Path, capsys: Capture
+) -> None:
+    config = ("--campaign", CAMPAIGN, "--config", a_settings_file(tmp_path, dsn))
+    for arguments, problem in (
         (("erase", "--yes"), "--player P, --session S or --all"),
         (("erase", "--player", "Nobody", "--yes"), "no player 'Nobody'"),
         (("erase", "--session", "never", "--yes"), "no session 'never'"),
         (("retain", "--older-than", "soon", "--yes"), "--older-than is a number of days"),
-    ],
-)
-async def test_what_is_not_there_is_named_and_nothing_is_erased(
-    dsn: str, table: Store, tmp_path: Path, capsys: Capture, arguments: tuple[str, ...], problem: str
-) -> None:
-    config = ("--campaign", CAMPAIGN, "--config", a_settings_file(tmp_path, dsn))
-    assert await run("privacy", arguments[0], *config, *arguments[1:]) == 1
-    assert problem in capsys.readouterr().err
+    ):
+        assert await run("privacy", arguments[0], *config, *arguments[1:]) == 1, arguments
+        assert problem in capsys.readouterr().err, arguments
     assert await table.log.count(CAMPAIGN) == len(TALK)
     assert await PostgresErasure(table.database).erased(CAMPAIGN) == frozenset()
 
