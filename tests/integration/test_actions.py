@@ -212,3 +212,5 @@ async def test_title_set_on_one_surface_is_shown_on_all(
 def test_only_named_actions_reach_discord_and_mcp() -> None:
     assert actions_of("discord").keys() == {"entity add", "entity remove", "fact add", "session title"}
     assert actions_of("tool").keys() == {"dm.title_session"}
+    for each in actions_of("discord").values():
+        assert max(map(len, (each.meaning, *(option.meaning for option in each.options)))) <= 100, "Discord's limit"

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from inspect import Parameter, Signature
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import MappingProxyType
 from typing import Any, Final, get_args
 
 import discord
@@ -117,18 +116,17 @@ def _command(
     *,
     is_for_players: bool = False,
     is_public: Callable[[Mapping[str, Any]], bool] = lambda _: False,
-    meanings: Mapping[str, str] = MappingProxyType({}),
-    **more: str,
+    **meanings: str,
 ) -> Callable[[Any], Any]:
     """Declare a command of the game master, or also of players.
 
     Args:
         is_public: Whether everybody in the channel may read the answer, given the options.
-        meanings, more: The meaning of each option.
+        meanings: The meaning of each option.
     """
 
     def declare(run: Callable[..., Awaitable[Answer]]) -> Callable[..., Awaitable[Answer]]:
-        @app_commands.describe(**meanings, **more)
+        @app_commands.describe(**meanings)
         @functools.wraps(run)  # discord.py reads the options there
         async def answered(interaction: discord.Interaction[Any], **options: Any) -> None:
             call: DiscordCall = interaction.extras["call"]
@@ -234,7 +232,8 @@ def _offer(name: str, action: DmAction) -> None:
     suggested = {"entity": _ENTITY, "npc": _NPC, "type": _TYPE}
     known = {each.name: suggested[each.names] for each in action.options if each.names in suggested}
     app_commands.autocomplete(**known)(run)
-    _command(name, action.meaning, meanings={each.name: each.meaning for each in action.options})(run)
+    app_commands.describe(**{each.name: each.meaning for each in action.options})(run)
+    _command(name, action.meaning)(run)
 
 
 for _name, _action in actions_of("discord").items():
