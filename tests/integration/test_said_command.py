@@ -86,15 +86,6 @@ async def test_what_two_said_is_still_known_when_one_of_them_is_retracted(table:
     assert await notes(table) == {"stole the tithe box", "likes the rain"}
 
 
-async def test_what_rests_on_a_retracted_fact_is_for_review(table: Store) -> None:
-    support = Claim.attribute(ELDRINAX, "note", "stole the tithe box").fact_id
-    rests = FactStated(Claim.attribute(ELDRINAX, "note", "is a thief"), supports=(support,))
-    await table.world.commit(CAMPAIGN, [rests], Cause("talk", 2_000, SESSION, 2))
-    await table.world.retract(CAMPAIGN, CLAIM, BY_DM)
-    state = await table.world.as_of(CAMPAIGN)
-    assert state.facts[rests.claim.fact_id].status == "stale"
-
-
 async def test_other_words_are_what_everybody_heard_and_the_old_ones_reach_nobody(table: Store) -> None:
     event = await table.world.correct(CAMPAIGN, CLAIM, "It was Mirelle who stole the tithe box.", BY_DM)
     assert await notes(table) == {"likes the rain"}

@@ -138,16 +138,3 @@ async def test_open_table_gives_a_taken_seat_to_nobody() -> None:
             assert (answer["code"], await code_of(refused)) == ("seat_taken", 4409)
             assert "free seats: bran" in answer["message"]
         await say(seated, "Mine.")
-
-
-async def test_link_that_was_revoked_takes_no_seat_over(door: Door) -> None:
-    old = await door.invited(TAMSINS)
-    async with old.opens(seat(LAPTOP)) as seated:
-        await next_of(seated, "welcome")
-        door.links.revoke(TAMSINS)
-        assert await code_of(seated) == CloseReason.NOT_INVITED.code
-    fresh = await door.invited(TAMSINS)
-    async with fresh.opens(seat(PHONE)) as seated:
-        await next_of(seated, "welcome")
-        assert await old.offers("tamsin") == 401
-        await say(seated, "With the new link.")

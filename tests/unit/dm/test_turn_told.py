@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -170,45 +171,122 @@ async def test_a_turn_tells_what_was_heard_what_was_in_mind_and_what_came_of_it(
     ]
 
 
-async def test_ready_line_is_told_from_an_answer_of_a_model() -> None:
-    told = await Evening(replace(TURN, tier="", tier_reason="")).told()
-    assert told[6:9] == [
-        "  answered with a ready line, 812 ms after the end of speech",
-        "    no model was asked, because the NPC knows nothing that the question asks for",
-        "    Grimjaw: In the fen.",
-    ]
+BY_WORDS = replace(BROTHER, signals={Signal.WORDS: 1.5}, similarity=None)
+IN_VAIN = Rejected(replace(BROTHER, text="Good evening."), "it shares no word with the question")
+PARTS = (PromptPart("persona", "the campaign's file", 90), PromptPart("recall", "recalled now", 0, 12_340))
+LOOK_UP = LookUp(
+    "memory_search_sessions",
+    {"query": "brother"},
+    {"found": [{"said": "Tamsin: He is lost.", "session": "s1", "when": None}, {"name": "Joren"}], "note": "2 more"},
+    took_ms=210,
+)
+BARGED_IN = {Stage.SPEECH_END: 1_000, Stage.FIRST_AUDIO: 1_812, Stage.BARGE_IN: 2_400, Stage.SILENCED: 2_431}
+WAITED = {Stage.SPEECH_END: 1_000, Stage.TURN_END: 1_480, Stage.FLOOR: 10_480, Stage.FIRST_AUDIO: 10_500}
 
 
-async def test_cut_off_turn_shows_time_to_silence() -> None:
-    stages = {Stage.SPEECH_END: 1_000, Stage.FIRST_AUDIO: 1_812, Stage.BARGE_IN: 2_400, Stage.SILENCED: 2_431}
-    turn = replace(TURN, outcome=Outcome.INTERRUPTED, stages=stages)
-    told = await Evening(turn).told()
-    assert "  ms after the end of speech: first audio 812, barge in 1400, silenced 1431" in told
-    assert "  silenced by a voice within 31 ms" in told
+def of_file(source: str) -> RecalledFact:
+    return written("You are Grimjaw.", source, EntityId("e-grimjaw"), 0.5)
 
 
-async def test_turn_that_waited_shows_how_long() -> None:
-    stages = {Stage.SPEECH_END: 1_000, Stage.TURN_END: 1_480, Stage.FLOOR: 10_480, Stage.FIRST_AUDIO: 10_500}
-    told = await Evening(replace(TURN, stages=stages)).told()
-    assert "  waited 9000 ms for others to finish" in told
-
-
-async def test_omitted_and_late_recall_is_listed_with_reasons() -> None:
-    vain = replace(BROTHER, text="Good evening.")
-    turn = replace(
-        TURN,
-        prompt=replace(
-            TURN.prompt, rejected=(Rejected(vain, "it shares no word with the question"),), omitted=("scene: late",)
+@pytest.mark.parametrize(
+    ("changes", "lines"),
+    [
+        (
+            {"tier": "", "tier_reason": ""},
+            [
+                "  answered with a ready line, 812 ms after the end of speech",
+                "    no model was asked, because the NPC knows nothing that the question asks for",
+                "    Grimjaw: In the fen.",
+            ],
         ),
-    )
-    lines = await Evening(turn).told()
-    assert "  in its prompt: 1, of 2 that it recalled" in lines
-    at = lines.index("  left out:")
-    assert lines[at + 1 : at + 3] == [
-        "    Tamsin said: Good evening.",
-        "      left out: it shares no word with the question",
-    ]
-    assert "    scene: late" in lines[at:]
+        (
+            {"outcome": Outcome.INTERRUPTED, "stages": BARGED_IN},
+            [
+                "  ms after the end of speech: first audio 812, barge in 1400, silenced 1431",
+                "  silenced by a voice within 31 ms",
+            ],
+        ),
+        ({"stages": WAITED}, ["  waited 9000 ms for others to finish"]),
+        ({"outcome": Outcome.FAILED, "error": "no model"}, ["  failed: no model, 812 ms after the end of speech"]),
+        ({"outcome": Outcome.INTERRUPTED, "reply_heard": "In"}, ["    it would have said: In the fen."]),
+        (
+            {"npc_id": None, "outcome": Outcome.NOT_ADDRESSED, "stages": {}, "prompt": NO_PROMPT},
+            ["  answered by nobody"],
+        ),
+        (
+            {"unsaid": (Unsaid("Grimjaw nods.", Fault.NARRATED),)},
+            ["  rejected before it was said:", "    Grimjaw nods. (it narrates what the NPC does)"],
+        ),
+        (
+            {"looked_up": (LOOK_UP,)},
+            [
+                "  looked up by its model:",
+                "    memory_search_sessions (query: brother), 210 ms",
+                "      found: Tamsin: He is lost. (session s1)",
+                '      found: {"name": "Joren"}',
+                "      2 more",
+            ],
+        ),
+    ],
+)
+async def test_turn_shows_what_came_of_it(changes: dict[str, Any], lines: list[str]) -> None:
+    told = await Evening(replace(TURN, **changes)).told()
+    at = told.index(lines[0])
+    assert told[at : at + len(lines)] == lines
+
+
+@pytest.mark.parametrize(
+    ("changes", "lines"),
+    [
+        ({"recalled": ()}, ["  recalled nothing"]),
+        (
+            {"parts": PARTS},
+            [
+                "  its prompt: about 90 tokens",
+                "    persona: 90, the campaign's file",
+                "    recall: nothing, recalled now, 12.3 ms",
+                "  in its prompt: 1",
+            ],
+        ),
+        ({"rejected": (IN_VAIN,)}, ["  in its prompt: 1, of 2 that it recalled"]),
+        (
+            {"rejected": (IN_VAIN,)},
+            [
+                "  left out:",
+                "    Tamsin said: Good evening.",
+                "      left out: it shares no word with the question",
+            ],
+        ),
+        ({"omitted": ("scene: late",)}, ["  late or failed:", "    scene: late"]),
+        (
+            {"recalled": (BY_WORDS,)},
+            [
+                "      found by: words 1.50 (score 1.00)",
+                "    found by words only: the search by meaning did not contribute",
+            ],
+        ),
+        (
+            {"recalled": (replace(of_fact(DEBT.fact_id), path="named 'the innkeeper'"),)},
+            [f"      found by: named 'the innkeeper' (fact {DEBT.fact_id[:8]})"],
+        ),
+        *(
+            (
+                {"recalled": (of_file(source),)},
+                [
+                    "    You are Grimjaw.",
+                    f"      known because: {source}",
+                    "      found by: its meaning: 0.50",
+                    "  ms after the end of speech: context ready 30, first audio 812",
+                ],
+            )
+            for source in ("persona", "bible")
+        ),
+    ],
+)
+async def test_turn_shows_what_was_in_its_prompt_and_why(changes: dict[str, Any], lines: list[str]) -> None:
+    told = await Evening(replace(TURN, prompt=replace(TURN.prompt, **changes))).told()
+    at = told.index(lines[0])
+    assert told[at : at + len(lines)] == lines
 
 
 async def test_talk_that_was_rolled_back_corrected_or_lost_since_is_marked() -> None:
@@ -269,80 +347,6 @@ async def test_a_fact_whose_events_were_taken_back_is_held_no_longer() -> None:
     assert "      since then: no longer held: it was undone" in await evening.told()
 
 
-@pytest.mark.parametrize("source", ["persona", "bible"])
-async def test_sentence_of_the_file_is_not_shown_as_a_fact(source: str) -> None:
-    lines = await Evening(
-        replace(
-            TURN,
-            prompt=replace(TURN.prompt, recalled=(written("You are Grimjaw.", source, EntityId("e-grimjaw"), 0.5),)),
-        )
-    ).told()
-    at = lines.index("    You are Grimjaw.")
-    assert lines[at + 1 : at + 3] == [f"      known because: {source}", "      found by: its meaning: 0.50"]
-    assert not [line for line in lines if "since then" in line]
-
-
-async def test_look_ups_are_shown_with_their_results() -> None:
-    look_up = LookUp(
-        "memory_search_sessions",
-        {"query": "brother"},
-        {
-            "found": [{"said": "Tamsin: He is lost.", "session": "s1", "when": None}, {"name": "Joren"}],
-            "note": "2 more",
-        },
-        took_ms=210,
-    )
-    lines = await Evening(replace(TURN, looked_up=(look_up,))).told()
-    at = lines.index("  looked up by its model:")
-    assert lines[at + 1 : at + 5] == [
-        "    memory_search_sessions (query: brother), 210 ms",
-        "      found: Tamsin: He is lost. (session s1)",
-        '      found: {"name": "Joren"}',
-        "      2 more",
-    ]
-
-
-async def test_rejected_sentences_are_shown_with_the_reason() -> None:
-    lines = await Evening(replace(TURN, unsaid=(Unsaid("Grimjaw nods.", Fault.NARRATED),))).told()
-    assert "    Grimjaw nods. (it narrates what the NPC does)" in lines
-
-
-async def test_prompt_of_a_turn_is_shown_part_by_part() -> None:
-    parts = (PromptPart("persona", "the campaign's file", 90), PromptPart("recall", "recalled now", 0, 12_340))
-    lines = await Evening(replace(TURN, prompt=replace(TURN.prompt, parts=parts))).told()
-    at = lines.index("  its prompt: about 90 tokens")
-    assert lines[at + 1 : at + 3] == [
-        "    persona: 90, the campaign's file",
-        "    recall: nothing, recalled now, 12.3 ms",
-    ]
-
-
-async def test_an_npc_that_recalls_by_words_alone_is_said_to_be() -> None:
-    by_words = replace(BROTHER, signals={Signal.WORDS: 1.5}, similarity=None)
-    lines = await Evening(replace(TURN, prompt=replace(TURN.prompt, recalled=(by_words,)))).told()
-    assert "    found by words only: the search by meaning did not contribute" in lines
-    assert "    found by words only: the search by meaning did not contribute" not in await Evening(TURN).told()
-
-
-@pytest.mark.parametrize(
-    ("turn", "line"),
-    [
-        (
-            replace(TURN, outcome=Outcome.FAILED, error="no model", reply="", reply_heard=""),
-            "  failed: no model, 812 ms",
-        ),
-        (replace(TURN, outcome=Outcome.INTERRUPTED, reply_heard="In"), "    it would have said: In the fen."),
-        (replace(TURN, prompt=replace(TURN.prompt, recalled=())), "  recalled nothing"),
-        (
-            replace(TURN, npc_id=None, outcome=Outcome.NOT_ADDRESSED, stages={}, prompt=NO_PROMPT),
-            "  answered by nobody",
-        ),
-    ],
-)
-async def test_unanswered_turn_says_so(turn: TurnRecord, line: str) -> None:
-    assert any(each.startswith(line) for each in await Evening(turn).told())
-
-
 async def test_a_turn_is_found_by_the_end_of_its_id_or_as_the_last_that_fits() -> None:
     older = replace(TURN, id=TurnId("s1-18ff0000000-t0007"), session_id=S1)
     other = replace(TURN, id=TurnId("s1-18ff0000000-t0003"), session_id=S1, npc_id=INNKEEPER)
@@ -374,12 +378,6 @@ async def test_session_without_turns_says_so() -> None:
         await Evening().desk.find(LAST)
     with pytest.raises(NotFound, match=r"^no turn of session 's1' to Mirelle in campaign 'town' yet$"):
         await Evening(TURN).desk.find(LAST, session=S1, npc=INNKEEPER)
-
-
-async def test_a_fact_says_by_which_name_it_was_found() -> None:
-    named = replace(of_fact(DEBT.fact_id), path="named 'the innkeeper'")
-    lines = await Evening(replace(TURN, prompt=replace(TURN.prompt, recalled=(named,)))).told()
-    assert f"      found by: named 'the innkeeper' (fact {DEBT.fact_id[:8]})" in lines
 
 
 def test_typed_control_characters_do_not_reach_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
