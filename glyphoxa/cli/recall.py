@@ -24,7 +24,6 @@ from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.knowledge import Recalled, RecalledFact, RecalledUtterance
 from glyphoxa.domain.turn import NO_PROMPT, AssembledPrompt, Rejected
-from glyphoxa.language.prompt_quotes import recalled_line
 from glyphoxa.prompt.gather import HotContexts
 from glyphoxa.prompt.known_world import KnownWorld
 from glyphoxa.prompt.prefetch import Prefetch
@@ -171,14 +170,13 @@ async def would_recall(
     # A turn chooses among so many.
     hot = contexts.recalled(npc, question, [one for one in found.items if not isinstance(one, RecalledFact)][:most])
     shown = found.items[:limit]
-    chosen = [one for one in hot.recalled if recalled_line(one) in (*hot.facts, *hot.remembered)]
     rejected = [each for each in hot.rejected if _is_fact(each.recalled) or each.recalled in shown]
-    judged = [*chosen, *(each.recalled for each in rejected)]
+    judged = [*hot.recalled, *(each.recalled for each in rejected)]
     for rank, one in enumerate(shown):
-        if one not in judged or rank >= most:
+        if one not in judged:
             why = _SEARCHED if isinstance(one, RecalledFact) else _SAME_WORDS
             rejected.append(Rejected(one, _NOT_ASKED_FOR if rank >= most else why))
-    recalled = [one for one in chosen if _is_fact(one) or one in shown]
+    recalled = [one for one in hot.recalled if _is_fact(one) or one in shown]
     return AssembledPrompt(recalled=(*recalled,), rejected=(*rejected,), omitted=found.left_out)
 
 
