@@ -8,10 +8,11 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import os
 import platform
 import socket
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -26,19 +27,18 @@ from glyphoxa.app.table import open_table
 from glyphoxa.cli.ending import Ending
 from glyphoxa.cli.privacy import erase_old_before_opening
 from glyphoxa.cli.scope import say
+from glyphoxa.config.sections import IceServerSettings
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.events import SessionEnds
-from glyphoxa.npc.table import Peers, Table
+from glyphoxa.npc.table import IceServer, Peers, Table
 from glyphoxa.web.access.consent import CONSENT_LANGUAGES, ConsentRegister, consent_text
 from glyphoxa.web.access.links import Entrance, Links
 from glyphoxa.web.access.records import AuditKind, AuditLog, audit_path, consents_path
-from glyphoxa.web.app import create_app
+from glyphoxa.web.app import OwnLinesOfTable, create_app
 from glyphoxa.web.desk.frame import DeskFrame, ServedTable, add_pages
 from glyphoxa.web.desk.live import add_desk
-from glyphoxa.web.ice import IceServer, servers_of
-from glyphoxa.web.own_lines import OwnLinesOfTable
 from glyphoxa.web.serving import Server, is_of_this_machine, reached_hosts, url_of
 
 PAGES_MS = 8_000
@@ -183,6 +183,22 @@ def address_of(options: argparse.Namespace, settings: Settings, listener: socket
     remarks = () if public is not None or is_alone else tuple(_on_network(urls))
     ice_servers = servers_of(wanted.ice_servers)
     return PageAddress(here, f"{players.rstrip('/')}/", remarks, options.is_open, tuple(hosts), tls, ice_servers)
+
+
+def servers_of(settings: Sequence[IceServerSettings], environ: Mapping[str, str] = os.environ) -> tuple[IceServer, ...]:
+    """
+    Raises:
+        InvalidInput: An environment variable with a secret is not set.
+    """
+    servers = []
+    for server in settings:
+        secret = "" if server.secret_env is None else environ.get(server.secret_env, "")
+        if server.secret_env is not None and not secret:
+            raise InvalidInput(
+                f"server.ice_servers: {server.secret_env} is not set; set it to the TURN server's secret"
+            )
+        servers.append(IceServer(server.urls, secret))
+    return tuple(servers)
 
 
 def _on_network(urls: Sequence[str]) -> Iterator[str]:

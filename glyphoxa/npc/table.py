@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import hmac
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -14,6 +17,8 @@ from glyphoxa.npc.commands import SessionCommand
 
 OUTPUT_RATE_HZ = 24_000
 INPUT_RATE_HZ = 16_000
+CREDENTIALS_VALID_S = 24 * 3_600
+"""Credentials for a TURN server last longer than any session."""
 
 AudioSink = Callable[[NpcId, bytes], None]
 """Receives an NPC's speech: 24 kHz mono s16le, paced in real time. Must return at once."""
@@ -160,6 +165,30 @@ class OfferedServer:
         """Return the server as an `RTCIceServer` of a browser."""
         named = {"username": self.username, "credential": self.credential} if self.username else {}
         return {"urls": list(self.urls), **named}
+
+
+@dataclass(frozen=True, slots=True)
+class IceServer:
+    """A STUN or TURN server for browsers.
+
+    Attributes:
+        secret: Shared with a TURN server; empty if the server requires no password.
+    """
+
+    urls: tuple[str, ...]
+    secret: str = ""
+
+    def offered_to(self, user: str, *, now_s: int) -> OfferedServer:
+        """Return the server with temporary credentials for one user.
+
+        A TURN server with a shared secret takes a username that contains its expiry (Unix time), and its HMAC-SHA1 as
+        the password (draft-uberti-behave-turn-rest-00, implemented by coturn).
+        """
+        if not self.secret:
+            return OfferedServer(self.urls)
+        username = f"{now_s + CREDENTIALS_VALID_S}:{user}"
+        digest = hmac.digest(self.secret.encode(), username.encode(), hashlib.sha1)
+        return OfferedServer(self.urls, username, base64.b64encode(digest).decode())
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from fastapi import FastAPI, Request, WebSocket, WebSocketDisconnect
 from fastapi.responses import FileResponse, JSONResponse, Response
@@ -17,8 +17,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.staticfiles import StaticFiles
 
 from glyphoxa.actors.deadline import end_tasks
+from glyphoxa.dm.ports import CitedUtterance
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable, counted
-from glyphoxa.domain.ids import PlayerId
+from glyphoxa.domain.ids import CampaignId, PlayerId, SessionId, SpeakerId, UtteranceId
+from glyphoxa.domain.judgement import ConsentChange
 from glyphoxa.npc.table import ConnectPeer, Offer, OfferedServer, Table
 from glyphoxa.web.access.consent import sends_sound, sitter
 from glyphoxa.web.access.links import COOKIE_VALID_S, BadInvitation, Entrance, Visitor
@@ -26,11 +28,14 @@ from glyphoxa.web.access.records import AuditKind
 from glyphoxa.web.access.roles import Action, Forbidden, Grant, Grants, NotInvited, Role
 from glyphoxa.web.events import Json, memory_json, scene_json, whole_scene_json
 from glyphoxa.web.hub import CloseReason, Hub, PageOutbox, PageReader
-from glyphoxa.web.ice import with_credentials
-from glyphoxa.web.own_lines import OwnLinesOfTable, RememberBody, SeatBody
 from glyphoxa.web.page_socket import MAX_TEXT_LENGTH, PageSocket, SeatLimits
 from glyphoxa.web.requests import Guard, PageProblem, content_of, on_error, problem_of
 from glyphoxa.web.seats import DEADLINES, Deadlines, SeatClaim, Seats, TakenSeat
+from glyphoxa.world.events import Cause
+from glyphoxa.world.graph import WorldHistory
+
+if TYPE_CHECKING:
+    from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
 
 STATIC = Path(__file__).parent / "static"
 
@@ -50,6 +55,14 @@ CLOSE_CODES = {
 """The close code of a refused websocket, by the code of its message."""
 
 
+class SeatBody(BaseModel):
+    """A request from the page of a seat."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    player: str = Field(min_length=1, max_length=200)
+
+
 B = TypeVar("B", bound=SeatBody)
 
 
@@ -66,6 +79,14 @@ class ConsentBody(SeatBody):
 
     agrees: bool
     text: str = Field(default="", max_length=64)
+
+
+class RememberBody(SeatBody):
+    """A player's decision about one line, or about all lines of this session so far."""
+
+    remember: bool
+    line: str | None = Field(default=None, min_length=1, max_length=200)
+    session: bool = False
 
 
 class JoinBody(BaseModel):
@@ -339,7 +360,7 @@ class _Web:
         }
 
     def _ice_for(self, user: str) -> tuple[OfferedServer, ...]:
-        return with_credentials(self._entrance.ice_servers, user=user, now_s=int(time.time()))
+        return tuple(each.offered_to(user, now_s=int(time.time())) for each in self._entrance.ice_servers)
 
     def _described(self, grants: Grants) -> Json:
         """Describe the table for a page. Only the game master sees all scenes and their descriptions."""
@@ -434,3 +455,63 @@ async def _join_page() -> FileResponse:
 
 async def _page() -> FileResponse:
     return FileResponse(STATIC / "index.html", media_type="text/html; charset=utf-8")
+
+
+# What is remembered of a player
+
+
+LINES_PER_PAGE: Final = 30
+
+
+@dataclass(frozen=True, slots=True)
+class OwnLinesOfTable:
+    """Players' own lines on their pages, and their decisions which of them are kept in memory.
+
+    A player sees only their own lines, as they were heard, because a corrected name may be a secret.
+
+    Attributes:
+        now_ms: Unix time.
+    """
+
+    campaign: CampaignId
+    session: SessionId
+    transcript: PostgresInspection
+    world: WorldHistory
+    now_ms: Callable[[], int]
+
+    async def lines(self, player: PlayerId, *, before: str | None) -> Json:
+        """Return a page of a player's lines, newest first.
+
+        Args:
+            before: The last line of the previous page; None for the first page.
+        """
+        last = UtteranceId(before) if before else None
+        found = await self.transcript.own_lines(self.campaign, SpeakerId(player), before=last, limit=LINES_PER_PAGE + 1)
+        lines = [
+            {"id": line.utterance_id, "at_ms": line.at_ms, "text": line.text, "state": _state(line)}
+            for line in found[:LINES_PER_PAGE]
+        ]
+        return {"lines": lines, "has_more": len(found) > LINES_PER_PAGE}
+
+    async def decide(self, player: PlayerId, body: RememberBody) -> int:
+        """Withhold a player's own lines from memory, or allow them again. Returns the number of changed lines.
+
+        Raises:
+            InvalidInput: The body names neither a line nor the session, or both.
+            Unavailable: The database cannot be reached; nothing changed.
+        """
+        if (body.line is None) is not body.session:
+            raise InvalidInput("name either a line or the session")
+        change = ConsentChange(
+            SpeakerId(player),
+            "given" if body.remember else "withheld",
+            () if body.line is None else (UtteranceId(body.line),),
+            self.session if body.session else None,
+        )
+        return len(await self.world.consent(self.campaign, change, Cause("player", self.now_ms())))
+
+
+def _state(line: CitedUtterance) -> str:
+    if line.is_withheld:
+        return "withheld"
+    return "retracted" if line.is_retracted else "given"

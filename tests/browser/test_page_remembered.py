@@ -11,7 +11,7 @@ from playwright.async_api import expect
 from glyphoxa.dm.ports import CitedUtterance
 from glyphoxa.domain.ids import CampaignId, SpeakerId, UtteranceId
 from glyphoxa.domain.judgement import ConsentChange
-from glyphoxa.web.own_lines import LINES_PER_PAGE, OwnLinesOfTable
+from glyphoxa.web.app import LINES_PER_PAGE, OwnLinesOfTable
 from glyphoxa.world.events import Cause, WorldEvent
 from tests.support.axe import violations
 from tests.support.browser import Open, sit

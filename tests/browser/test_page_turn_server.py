@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from playwright.async_api import expect
 
+from glyphoxa.npc.table import IceServer
 from glyphoxa.web.access.links import Entrance
-from glyphoxa.web.ice import IceServer
 from tests.support.browser import Open, sit
 from tests.support.turn_server import a_turn_server
 from tests.support.web_table import REPLY, TwinTable, served

@@ -15,7 +15,7 @@ from glyphoxa.app.background import chronicle_worker
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.events import MemoryChanged, TurnFinished, UtteranceRetracted
 from glyphoxa.domain.ids import CampaignId, NpcId, PlayerId
-from glyphoxa.web.own_lines import OwnLinesOfTable, RememberBody
+from glyphoxa.web.app import OwnLinesOfTable, RememberBody
 from tests.support.live_table import SESSION, Evening, an_evening, patient, settings_for, write_campaign
 from tests.support.network import Network, a_network
 from tests.support.patience import DEADLINE_MS

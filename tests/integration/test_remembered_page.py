@@ -15,7 +15,7 @@ from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.web.access.records import AuditKind
 from glyphoxa.web.access.roles import Grant, Role
-from glyphoxa.web.own_lines import LINES_PER_PAGE, OwnLinesOfTable
+from glyphoxa.web.app import LINES_PER_PAGE, OwnLinesOfTable
 from tests.support.builders import an_utterance
 from tests.support.web_door import Visitor, a_door
 from tests.support.web_table import BRAN, SESSION, TAMSIN, TwinTable

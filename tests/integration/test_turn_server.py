@@ -14,9 +14,8 @@ from aioice.stun import TransactionFailed
 from aioice.turn import TurnClientUdpProtocol
 from aiortc import RTCIceServer
 
-from glyphoxa.npc.table import INPUT_RATE_HZ
+from glyphoxa.npc.table import INPUT_RATE_HZ, IceServer
 from glyphoxa.web.access.links import Entrance
-from glyphoxa.web.ice import IceServer, with_credentials
 from tests.support.patience import DEADLINE_S
 from tests.support.turn_server import HERE, TurnServer, a_turn_server
 from tests.support.web_client import Browser, Tone, a_site, next_of, pitch_hz
@@ -28,7 +27,7 @@ MICROPHONE_HZ = 440
 @asynccontextmanager
 async def client_of(server: TurnServer, secret: str) -> AsyncIterator[TurnClientUdpProtocol]:
     """A client that knows a secret, and has no relay yet."""
-    (one,) = with_credentials([IceServer((server.udp,), secret)], user="tamsin", now_s=int(time.time()))
+    one = IceServer((server.udp,), secret).offered_to("tamsin", now_s=int(time.time()))
     address = (HERE, server.port)
     transport, client = await asyncio.get_running_loop().create_datagram_endpoint(
         lambda: TurnClientUdpProtocol(address, one.username, one.credential, lifetime=600, channel_refresh_time=500),

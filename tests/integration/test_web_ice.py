@@ -11,8 +11,8 @@ from typing import cast
 from aioice import stun
 from aioice.ice import get_host_addresses
 
+from glyphoxa.npc.table import IceServer
 from glyphoxa.web.access.links import Entrance
-from glyphoxa.web.ice import IceServer
 from tests.support.patience import DEADLINE_S
 from tests.support.web_client import Browser, a_site, next_of
 

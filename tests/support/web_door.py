@@ -15,7 +15,7 @@ from glyphoxa.web.access.consent import ConsentRegister
 from glyphoxa.web.access.links import Entrance, Links
 from glyphoxa.web.access.records import AuditKind
 from glyphoxa.web.access.roles import Grant, Role
-from glyphoxa.web.own_lines import OwnLinesOfTable
+from glyphoxa.web.app import OwnLinesOfTable
 from glyphoxa.web.seats import Pulse
 from tests.support.patience import DEADLINE_MS, DEADLINE_S
 from tests.support.web_table import TwinTable, served

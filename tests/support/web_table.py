@@ -53,10 +53,9 @@ from glyphoxa.npc.session import TableSession
 from glyphoxa.npc.table import INPUT_RATE_HZ, OUTPUT_RATE_HZ, AudioSink, Peers, Table
 from glyphoxa.npc.table_state import TypedLines
 from glyphoxa.web.access.links import Entrance
-from glyphoxa.web.app import create_app
+from glyphoxa.web.app import OwnLinesOfTable, create_app
 from glyphoxa.web.desk.frame import DeskFrame, ServedTable, add_pages
 from glyphoxa.web.desk.live import add_desk
-from glyphoxa.web.own_lines import OwnLinesOfTable
 from glyphoxa.web.seats import DEADLINES, Deadlines, Pulse
 from glyphoxa.web.serving import Server, bind, url_of
 from glyphoxa_pipelines.webrtc import WebRtcPeers

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 from itertools import groupby
 from pathlib import Path
 
@@ -56,20 +55,6 @@ def test_what_is_given_in_front_of_an_action_holds_for_it(arguments: tuple[str, 
     assert command_line(a_verb(), *arguments).config == config
 
 
-def test_number_in_front_of_an_action_replaces_its_default() -> None:
-    verb = Verb(at_once)
-    port = argument("--port", type=int, default=7870)
-
-    @verb.itself(port)
-    @verb.action("roll dice", port, argument("--loud"))
-    def _dice(options: argparse.Namespace) -> int:
-        return int(options.port)
-
-    assert command_line(verb, "--port", "5", "dice").port == 5
-    assert command_line(verb, "dice").port == 7870
-    assert command_line(verb, "dice").loud is False
-
-
 def test_an_act_says_whether_it_takes_options_of_any_name() -> None:
     assert command_line(a_verb(), "add", "bell", "--level", "9").takes_any_option
     assert "takes_any_option" not in command_line(a_verb(), "list")
@@ -94,21 +79,6 @@ def test_help_groups_at_most_eighteen_verbs_in_80_columns(capsys: pytest.Capture
         verbs = [verb for verb, _ in rows]
         assert [line.split()[0] for line in shown.partition(f"\n{title}:\n")[2].splitlines()[: len(verbs)]] == verbs
     assert max(map(len, shown.splitlines())) <= 80
-
-
-def test_action_of_another_verb_object_has_its_own_call_and_options() -> None:
-    def call(options: argparse.Namespace, act: Callable[[argparse.Namespace], int]) -> int:
-        return act(options) + 100
-
-    verb = a_verb()
-
-    @Verb(call, common=(argument("--npc", metavar="NPC"),), of=verb).action("ask one", name="ask")
-    def _ask_one(options: argparse.Namespace) -> int:
-        return len(options.npc)
-
-    options = command_line(verb, "ask", "--npc", "bran")
-    assert options.run(options) == 104
-    assert command_line(verb, "list").run(command_line(verb, "list")) == 1
 
 
 def test_unknown_option_shows_the_usage_of_its_action(capsys: pytest.CaptureFixture[str]) -> None:

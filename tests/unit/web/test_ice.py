@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from glyphoxa.cli.table_server import servers_of
 from glyphoxa.config.sections import IceServerSettings
 from glyphoxa.config.settings import read_settings
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.npc.table import OfferedServer
-from glyphoxa.web.ice import CREDENTIALS_VALID_S, IceServer, servers_of, with_credentials
+from glyphoxa.npc.table import CREDENTIALS_VALID_S, IceServer, OfferedServer
 
 NOW = 1_800_000_000
 TURN = IceServer(("turn:turn.example:3478",), "north")
@@ -18,7 +18,7 @@ TURN = IceServer(("turn:turn.example:3478",), "north")
 
 def test_a_password_is_made_as_coturn_checks_it() -> None:
     # printf '1800086400:mira' | openssl dgst -sha1 -hmac north -binary | base64
-    (server,) = with_credentials([TURN], user="mira", now_s=NOW)
+    server = TURN.offered_to("mira", now_s=NOW)
     assert server.username == f"{NOW + CREDENTIALS_VALID_S}:mira" == "1800086400:mira"
     assert server.credential == "1Utc2RqHXVY4j5xK2YDByfOtp+8="
     assert server.as_json() == {
@@ -29,7 +29,7 @@ def test_a_password_is_made_as_coturn_checks_it() -> None:
 
 
 def test_a_server_that_asks_for_no_password_is_given_none() -> None:
-    (server,) = with_credentials([IceServer(("stun:stun.example",))], user="mira", now_s=NOW)
+    server = IceServer(("stun:stun.example",)).offered_to("mira", now_s=NOW)
     assert server == OfferedServer(("stun:stun.example",))
     assert server.as_json() == {"urls": ["stun:stun.example"]}
 
