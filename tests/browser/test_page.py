@@ -173,9 +173,7 @@ async def test_words_are_never_markup(table: TwinTable, opened: Open) -> None:
         await expect(page.locator(".said.mine .words")).to_have_text("<img src=x onerror=alert(1)> & <b>Grimjaw</b>")
 
 
-async def test_a_phone_installs_the_page_and_shows_everything_without_scrolling_sideways(
-    table: TwinTable, opened: Open
-) -> None:
+async def test_phone_installs_the_page_and_shows_it_without_scrolling_sideways(table: TwinTable, opened: Open) -> None:
     async with served(table) as url, opened(url, width=360, height=700) as page:
         manifest = await page.evaluate("fetch('/static/app.webmanifest').then((found) => found.json())")
         assert manifest["display"] == "standalone"
