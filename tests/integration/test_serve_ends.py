@@ -10,7 +10,7 @@ import re
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from subprocess import DEVNULL, PIPE, Popen
@@ -32,13 +32,14 @@ ROOT = Path(__file__).parents[2]
 SAID = "Grimjaw, are you there?"
 
 
-def settings_file(directory: Path, *, dsn: str | None = "none") -> Path:
+def settings_file(directory: Path, *, dsn: str | None = "none", others: Sequence[str] = (), **memory: str) -> Path:
+    """Write the settings of a table with Grimjaw and others. With None as DSN the database is the embedded one."""
     cloud = {"stt": {"name": "deepgram-nova"}, "llm": {"name": "openai"}, "tts": {"name": "openai"}}
     document = {
-        "campaign": str(write_campaign(directory)),
+        "campaign": str(write_campaign(directory, others=others)),
         "data_dir": str(directory / "data"),
         "providers": {**cloud, "embeddings": {"name": "none"}},
-        **({"memory": {"postgres_dsn": dsn}} if dsn is not None else {}),
+        **({"memory": {"postgres_dsn": dsn, **memory}} if dsn is not None else {}),
     }
     path = directory / "settings.yaml"
     path.write_text(yaml.safe_dump(document), "utf-8")

@@ -15,10 +15,9 @@ import yaml
 from websockets.asyncio.client import ClientConnection, connect
 
 from glyphoxa.config.campaign_file import read_campaign
-from tests.integration.test_serve_ends import a_table, ended, read_until
+from tests.integration.test_serve_ends import a_table, ended, read_until, settings_file
 from tests.support.command_line import run
 from tests.support.forked import ForkedProcess
-from tests.support.live_table import write_campaign
 from tests.support.patience import DEADLINE_S
 from tests.support.web_client import next_of
 
@@ -28,17 +27,7 @@ DIRECTION = "Be afraid of the dark."
 
 @pytest.fixture
 def settings(tmp_path: Path, dsn: str) -> Path:
-    """Write settings of a table with Grimjaw and Eldrinax, with time for all parts of their prompts."""
-    cloud = {"stt": {"name": "deepgram-nova"}, "llm": {"name": "openai"}, "tts": {"name": "openai"}}
-    document = {
-        "campaign": str(write_campaign(tmp_path, others=["Eldrinax"])),
-        "data_dir": str(tmp_path / "data"),
-        "providers": {**cloud, "embeddings": {"name": "none"}},
-        "memory": {"postgres_dsn": dsn, "chronicle": "none"},
-    }
-    path = tmp_path / "settings.yaml"
-    path.write_text(yaml.safe_dump(document), "utf-8")
-    return path
+    return settings_file(tmp_path, dsn=dsn, others=["Eldrinax"], chronicle="none")
 
 
 def naming_no_campaign(settings: Path) -> tuple[Path, str]:

@@ -118,26 +118,26 @@ async def test_a_table_that_lost_something_says_so(site: Site) -> None:
         assert (told["what"], told["npc"]) == ("out", "Grimjaw")
 
 
-@pytest.mark.parametrize(
-    "message",
-    [
-        "not json",
-        "[]",
-        "{}",
-        '{"say": ""}',
-        '{"say": "   "}',
-        '{"say": 3}',
-        '{"shout": "hello"}',
-        '{"say": "a", "move": "inn-night"}',
-        json.dumps({"say": "a" * 601}),
-        '{"move": "nowhere"}',
-        b"\x00\x01",
-    ],
+SENSELESS = (
+    "not json",
+    "[]",
+    "{}",
+    '{"say": ""}',
+    '{"say": "   "}',
+    '{"say": 3}',
+    '{"shout": "hello"}',
+    '{"say": "a", "move": "inn-night"}',
+    json.dumps({"say": "a" * 601}),
+    '{"move": "nowhere"}',
+    b"\x00\x01",
 )
-async def test_a_message_that_makes_no_sense_is_answered_and_the_page_stays(site: Site, message: str | bytes) -> None:
+
+
+async def test_messages_that_make_no_sense_are_answered_and_the_page_stays(site: Site) -> None:
     async with site.sits("tamsin") as tamsin:
-        await tamsin.send(message)
-        assert (await next_of(tamsin, "error"))["message"]
+        for message in SENSELESS:
+            await tamsin.send(message)
+            assert (await next_of(tamsin, "error"))["message"], message
         await tamsin.send('{"say": "Still here."}')
         await next_of(tamsin, "utterance")
         assert site.table.said == [(TAMSIN.id, "Still here.")]

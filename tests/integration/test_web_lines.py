@@ -52,12 +52,12 @@ async def test_a_line_that_is_sent_again_is_said_once_and_acknowledged_each_time
         assert [text for _, text in site.table.said] == ["Grimjaw?", "It is mine too."]
 
 
-@pytest.mark.parametrize("line", ["", "short", "UPPER" * 5, "a" * 33, "a~bcdefghijklmnopq", "../../../etc/passwd"])
-async def test_an_id_that_is_none_is_refused(line: str) -> None:
+async def test_an_id_that_is_none_is_refused() -> None:
     async with a_site() as site, site.sits("tamsin") as tamsin:
-        await tamsin.send(a_line("Grimjaw?", line))
-        error = await next_of(tamsin, "error")
-        assert (error["code"], error["line"]) == ("invalid", None)
+        for line in ("", "short", "UPPER" * 5, "a" * 33, "a~bcdefghijklmnopq", "../../../etc/passwd"):
+            await tamsin.send(a_line("Grimjaw?", line))
+            error = await next_of(tamsin, "error")
+            assert (error["code"], error["line"]) == ("invalid", None), line
         assert site.table.said == []
 
 
