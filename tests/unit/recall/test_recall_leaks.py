@@ -193,21 +193,6 @@ def test_while_others_talk_among_themselves_an_npc_is_reminded_of_the_same(
     asyncio.run(scene())
 
 
-@settings(max_examples=n_examples(25), derandomize=True, deadline=None)
-@given(talk())
-def test_nor_of_what_the_memory_graph_finds(told: list[FeedUtterance]) -> None:
-    async def deep(talk: Sequence[FeedUtterance]) -> list[RecallResult]:
-        feed = FeedTwin()
-        feed.tell(*talk)
-        recall = Recall(Transcripts(feed, embedder=an_embedder_of_words()), settings=PATIENT, now_ms=lambda: NOW_MS)
-        graph = DeepRecall(recall)
-        found = [_rounded(await graph.search(CAMPAIGN, SMITH, TalkQuery(question))) for question in QUESTIONS[:6]]
-        await graph.close()
-        return found
-
-    assert asyncio.run(deep(told)) == asyncio.run(deep(of_smith(told)))
-
-
 def test_nor_does_a_campaign_full_of_what_others_heard() -> None:
     """So much that every frequency and every average would be another."""
     own = [
