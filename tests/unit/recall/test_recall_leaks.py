@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import RecalledTalk, RecalledUtterance
 from glyphoxa.language.prompt_quotes import recalled_line
-from glyphoxa.plugins.memory_graph.deep_recall import DeepRecall
 from glyphoxa.recall.recall import Recall, RecallResult
 from glyphoxa.recall.transcript_memory import Transcripts
 from glyphoxa.transcript.ports import FeedUtterance, TalkQuery
