@@ -1,8 +1,10 @@
-"""One player who talks without end takes nobody else's answer away (rules of `glyphoxa.turns.turn_taking`)."""
+"""Neither a player who talks without end nor NPCs among themselves take others' answers away.
+
+The rules are those of `glyphoxa.turns.turn_taking`.
+"""
 
 from __future__ import annotations
 
-import heapq
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -10,15 +12,16 @@ from dataclasses import dataclass, replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glyphoxa.domain.heard import EagerTurn, EarEvent, PartialHeard, SpeechStarted, TurnEnded
+from glyphoxa.domain.heard import EagerTurn, NothingSaid, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import PlayerId, TurnId, UtteranceId
 from glyphoxa.domain.turn import Outcome, Stage
 from glyphoxa.names.people import Understood
 from glyphoxa.turns.barge_in import cuts_off
 from glyphoxa.turns.questions import Questions
-from glyphoxa.turns.turn import MAX_PARTS, AskAgain, Begin, Cancel, Commit, Effect, Keep, Release, SpokenQuestion, Turn
+from glyphoxa.turns.turn import MAX_PARTS, AskAgain, Begin, Cancel, Commit, Keep, Release, SpokenQuestion, Turn
 from glyphoxa.turns.turn_taking import TurnTaking
 from tests.support.builders import BRAN, INNKEEPER, SMITH, TAMSIN, a_draft, a_partial
+from tests.support.evening import Engine, Evening, JumpingTable
 from tests.support.proof import IS_PROOF, n_examples
 from tests.support.room_table import NAMES, named
 
@@ -36,97 +39,6 @@ class Act:
     speaks_ms: int = 0
 
 
-@dataclass(frozen=True)
-class Engine:
-    thinks_ms: int
-    speaks_ms: int
-
-
-class Table:
-    """`TurnTaking` with engines, people and a clock that jumps."""
-
-    def __init__(self, engines: Sequence[Engine]) -> None:
-        self.talk = TurnTaking(Questions(named, NAMES))
-        self.talk.move((SMITH, INNKEEPER))
-        self.now_ms = 0
-        self._engines = itertools.cycle(engines)
-        self._due: list[tuple[int, int, object]] = []
-        self._numbers = itertools.count()
-        self._released: dict[TurnId, Turn] = {}
-        self._thought: set[TurnId] = set()
-        self._engine_of: dict[TurnId, Engine] = {}
-        self.owners: dict[TurnId, PlayerId] = {}
-        self.heard: list[TurnId] = []
-        self.ended: dict[TurnId, Outcome | None] = {}
-        self.last_voice: tuple[PlayerId, str] | None = None
-        self.cut_by: dict[TurnId, tuple[PlayerId, str] | None] = {}
-        self.most_open = 0
-
-    def at(self, at_ms: int, what: object) -> None:
-        heapq.heappush(self._due, (at_ms, next(self._numbers), what))
-
-    def step(self) -> object:
-        """Take what is due next. Returns it."""
-        self.now_ms, _, what = heapq.heappop(self._due)
-        match what:
-            case ("thought", str(turn)):
-                self._thought.add(TurnId(turn))
-                self._sound(TurnId(turn))
-            case ("over", str(turn)):
-                self._end(TurnId(turn))
-            case "tick":
-                self._perform(self.talk.tick(at_ms=self.now_ms))
-        self.most_open = max(self.most_open, len(self.talk.turns))
-        return what
-
-    def hear(self, event: EarEvent) -> None:
-        match event:
-            case PartialHeard(player, heard):
-                self.last_voice = player, heard.text
-            case EagerTurn(draft) | TurnEnded(draft) if not draft.typed:
-                self.last_voice = draft.player, draft.text
-            case _:
-                self.last_voice = None
-        self._perform(self.talk.on_ear(event, at_ms=self.now_ms))
-
-    def _perform(self, effects: Sequence[Effect]) -> None:
-        for effect in effects:
-            match effect:
-                case Begin(turn):
-                    self.owners[turn.id] = turn.player
-                    self._engine_of[turn.id] = next(self._engines)
-                    self.at(self.now_ms + self._engine_of[turn.id].thinks_ms, ("thought", turn.id))
-                case Commit(turn):
-                    self.owners[turn.id] = turn.draft.player
-                case Release(turn):
-                    self._released[turn.id] = turn
-                    self._sound(turn.id)
-                case Cancel(turn):
-                    if turn.cancelled_as is Outcome.INTERRUPTED:
-                        self.cut_by[turn.id] = self.last_voice
-                    if not turn.begun:
-                        self.ended[turn.id] = turn.cancelled_as
-                    else:
-                        self.at(self.now_ms + 20, ("over", turn.id))
-                case AskAgain(at_ms):
-                    self.at(max(at_ms, self.now_ms), "tick")
-                case _:
-                    pass
-
-    def _sound(self, turn: TurnId) -> None:
-        if turn in self._released and turn in self._thought and turn not in self.ended:
-            self.heard.append(turn)
-            self.talk.on_stage(self._released[turn], Stage.FIRST_AUDIO, at_ms=self.now_ms)
-            self.at(self.now_ms + self._engine_of[turn].speaks_ms, ("over", turn))
-
-    def _end(self, turn: TurnId) -> None:
-        if turn in self.ended:
-            return
-        ended = self.talk.turns.get(turn)
-        self.ended[turn] = ended.cancelled_as if ended is not None else None
-        self._perform(self.talk.on_finished(turn, at_ms=self.now_ms))
-
-
 TEXTS = st.sampled_from(
     ["Grimjaw, listen.", "Mirelle, an ale!", "what a day it is", "mhm", LONG[:90], "Grimjaw, " + LONG[:90]]
 )
@@ -137,7 +49,7 @@ ACTS = st.one_of(
 ENGINES = st.lists(st.builds(Engine, st.integers(50, 6_000), st.integers(200, 12_000)), min_size=1, max_size=4)
 
 
-def act(table: Table, player: PlayerId, acts: Sequence[Act], *, until_ms: int) -> None:
+def act(table: JumpingTable, player: PlayerId, acts: Sequence[Act], *, until_ms: int) -> None:
     """Have somebody do all this over and over."""
     now_ms = 0
     for each in itertools.cycle(acts):
@@ -158,13 +70,13 @@ def act(table: Table, player: PlayerId, acts: Sequence[Act], *, until_ms: int) -
 def test_quiet_players_turn_is_answered_or_cut_by_a_voice(
     acts: list[Act], engines: list[Engine], is_typed: bool, npc: str
 ) -> None:
-    table = Table(engines)
+    table = JumpingTable(engines)
     act(table, LOUD, acts, until_ms=40_000)
     table.at(1_003, "ask")
     asked: list[TurnId] = []
     heard_before = 0
     is_waiting = False
-    while table._due:
+    while table.due:
         what = table.step()
         if what == "ask":
             draft = replace(a_draft(QUIET, f"{npc}, how much is it?", end_ms=table.now_ms), typed=is_typed)
@@ -172,11 +84,9 @@ def test_quiet_players_turn_is_answered_or_cut_by_a_voice(
             table.hear(TurnEnded(draft, table.now_ms))
             asked.append(next(turn for turn, owner in reversed(table.owners.items()) if owner == QUIET))
             heard_before, is_waiting = len(table.heard), True
-        elif isinstance(what, SpeechStarted | PartialHeard | EagerTurn | TurnEnded):
-            table.hear(what)
         elif asked and what == ("over", asked[-1]) and is_waiting:
             is_waiting = False
-            assert table.heard.index(asked[-1]) - heard_before <= 3, "others were answered first"
+            assert list(table.heard).index(asked[-1]) - heard_before <= 3, "others were answered first"
             if len(asked) < 3:
                 table.at(table.now_ms + 1_000, "ask")
     assert asked
@@ -189,13 +99,48 @@ def test_quiet_players_turn_is_answered_or_cut_by_a_voice(
     assert table.most_open <= 6
 
 
+SPEECHES = st.lists(
+    st.tuples(
+        st.integers(50, 4_000),
+        st.sampled_from([TAMSIN, BRAN]),
+        st.sampled_from(
+            ["Grimjaw, Mirelle, what do you say?", "Grimjaw, hello.", "what a day it is", "mhm", "Mirelle, an ale!", ""]
+        ),
+    ),
+    max_size=12,
+)
+REPLIES = st.sampled_from(["Iron is dear.", "Mirelle, tell her.", "Grimjaw, you do it.", ""])
+
+
+@given(SPEECHES, st.lists(REPLIES, min_size=1, max_size=4), st.integers(0, 4))
+@settings(max_examples=n_examples(300), deadline=None)
+def test_npcs_never_talk_to_each_other_for_ever_and_every_turn_ends(
+    speeches: list[tuple[int, PlayerId, str]], replies: list[str], most: int
+) -> None:
+    table = JumpingTable([Engine(300, 1_500)], replies=replies, npc_to_npc=most)
+    now_ms = 0
+    for wait_ms, player, text in speeches:
+        now_ms += wait_ms
+        end_ms = now_ms + 600
+        table.at(now_ms, SpeechStarted(player, now_ms))
+        ended = TurnEnded(a_draft(player, text, end_ms=end_ms), end_ms) if text else NothingSaid(player, end_ms)
+        table.at(end_ms, ended)
+    for _ in range(3_000):
+        if table.due:
+            table.step()
+    assert not table.due, "they talk for ever"
+    assert table.talk.is_quiet
+    assert set(table.committed) <= set(table.ended)
+    by_players = sum(player in (TAMSIN, BRAN) for player in table.committed.values())
+    assert len(table.committed) - by_players <= by_players * (most + 1)
+
+
 def typed(player: PlayerId, text: str) -> TurnEnded:
     return TurnEnded(replace(a_draft(player, text), typed=True), 0)
 
 
 def an_answer_under_way() -> tuple[TurnTaking, Turn]:
-    talk = TurnTaking(Questions(named, NAMES))
-    talk.move((SMITH, INNKEEPER))
+    talk = Evening().talk
     talk.on_ear(SpeechStarted(QUIET, 0), at_ms=0)
     effects = talk.on_ear(typed(QUIET, "Grimjaw, tell me a story."), at_ms=0)
     (turn,) = [effect.turn for effect in effects if isinstance(effect, Release)]
@@ -240,8 +185,7 @@ def test_npc_that_ignores_a_cut_off_blocks_nobody_forever() -> None:
 
 
 def test_endless_question_is_asked_with_its_newest_parts() -> None:
-    talk = TurnTaking(Questions(named, NAMES))
-    talk.move((SMITH, INNKEEPER))
+    talk = Evening().talk
     asked: list[SpokenQuestion] = []
     n_kept = 0
     for number in range(500):
@@ -261,8 +205,7 @@ def test_endless_question_is_asked_with_its_newest_parts() -> None:
 
 
 def test_one_long_speech_is_asked_whole() -> None:
-    talk = TurnTaking(Questions(named, NAMES))
-    talk.move((SMITH, INNKEEPER))
+    talk = Evening().talk
     effects = talk.on_ear(TurnEnded(a_draft(LOUD, "Grimjaw, " + LONG * 5), 0), at_ms=0)
     (begin,) = [effect for effect in effects if isinstance(effect, Begin)]
     assert begin.turn.question.text == "Grimjaw, " + LONG * 5

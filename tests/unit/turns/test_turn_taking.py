@@ -9,10 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glyphoxa.domain.heard import EagerTurn, EarEvent, NothingSaid, SpeechPaused, SpeechStarted, TurnEnded
-from glyphoxa.domain.ids import NpcId, PlayerId, TurnId
+from glyphoxa.domain.ids import PlayerId, TurnId
 from glyphoxa.domain.turn import Outcome, Stage
-from glyphoxa.turns.floor import Patience
-from glyphoxa.turns.questions import Questions
 from glyphoxa.turns.turn import (
     AskAgain,
     Begin,
@@ -27,52 +25,9 @@ from glyphoxa.turns.turn import (
     Resume,
     Turn,
 )
-from glyphoxa.turns.turn_taking import TurnTaking
 from tests.support.builders import BRAN, INNKEEPER, SMITH, TAMSIN, a_draft, a_partial
+from tests.support.evening import Evening
 from tests.support.proof import n_examples
-from tests.support.room_table import NAMES, named
-
-
-class Evening:
-    """Drives a `TurnTaking` and keeps what it wants done."""
-
-    def __init__(self, *present: NpcId, **options: int) -> None:
-        self.talk = TurnTaking(Questions(named, NAMES), patience=Patience(**options))
-        self.talk.move(present or (SMITH, INNKEEPER))
-        self.done: list[Effect] = []
-        self.now_ms = 0
-
-    def hear(self, event: EarEvent, *, at_ms: int | None = None) -> list[Effect]:
-        self.now_ms = at_ms if at_ms is not None else self.now_ms
-        effects = self.talk.on_ear(event, at_ms=self.now_ms)
-        self.done += effects
-        return effects
-
-    def says(self, player: PlayerId, text: str, *, at_ms: int) -> list[Effect]:
-        """Speech, a pause, the end of the turn."""
-        self.hear(SpeechStarted(player, at_ms), at_ms=at_ms)
-        self.hear(EagerTurn(a_draft(player, text, end_ms=at_ms + 500)), at_ms=at_ms + 800)
-        return self.hear(TurnEnded(a_draft(player, text, end_ms=at_ms + 500), at_ms + 1_000), at_ms=at_ms + 1_000)
-
-    def finish(self, turn: Turn, *, at_ms: int) -> list[Effect]:
-        self.now_ms = at_ms
-        effects = self.talk.on_finished(turn.id, at_ms=at_ms)
-        self.done += effects
-        return effects
-
-    def of(self, kind: type[Effect]) -> list[Effect]:
-        return [effect for effect in self.done if isinstance(effect, kind)]
-
-    def the_turn(self) -> Turn:
-        begun = self.of(Begin)[-1]
-        assert isinstance(begun, Begin)
-        return begun.turn
-
-    def is_heard(self, turn: Turn) -> None:
-        self.talk.on_stage(turn, Stage.FIRST_AUDIO, at_ms=self.now_ms)
-
-    def cancelled(self) -> list[Turn]:
-        return [effect.turn for effect in self.done if isinstance(effect, Cancel)]
 
 
 def test_answer_is_prepared_at_the_pause_and_played_at_turn_end() -> None:
@@ -334,8 +289,7 @@ STEPS = st.lists(
 @given(STEPS)
 def test_every_turn_ends_once_and_every_word_is_kept(steps: list[Step]) -> None:
     """Engines answer every begun turn with one end; then nothing is left open, and only one NPC speaks at a time."""
-    talk = TurnTaking(Questions(named, NAMES))
-    talk.move((SMITH, INNKEEPER))
+    talk = Evening().talk
     begun: list[Turn] = []
     committed: set[TurnId] = set()
     ended: list[TurnId] = []
