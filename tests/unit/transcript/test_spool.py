@@ -300,33 +300,6 @@ def test_a_record_after_lost_acknowledged_bytes_is_not_taken_for_acknowledged(tm
             assert ids(spool) == expected
 
 
-WRITER = """
-import sys
-from pathlib import Path
-from glyphoxa.transcript.spool import Spool
-from tests.support.builders import an_utterance
-with Spool(Path(sys.argv[1])) as spool:
-    for n in range(1_000_000):
-        spool.append(an_utterance("said aloud", id=f"u{n}"))
-        print(n, flush=True)
-"""
-
-
-def test_everything_a_killed_process_was_told_is_kept_is_there(tmp_path: Path) -> None:
-    """Kill -9 in the middle of writing."""
-    writer = subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path)], stdout=subprocess.PIPE, text=True)
-    assert writer.stdout is not None
-    for _ in range(50):
-        writer.stdout.readline()
-    writer.kill()
-    rest = writer.communicate()[0].split()
-    told = int(rest[-1]) if rest else 49
-    with Spool(tmp_path) as spool:
-        found = ids(spool)
-    assert found[: told + 1] == [f"u{n}" for n in range(told + 1)]
-    assert len(found) <= told + 2
-
-
 ACTIONS = st.lists(
     st.one_of(
         st.tuples(st.just("append"), st.integers(0, 400)),

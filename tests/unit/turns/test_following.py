@@ -7,9 +7,8 @@ import itertools
 import pytest
 
 from glyphoxa.domain.heard import NothingSaid, SpeechStarted
-from glyphoxa.domain.ids import PlayerId
 from glyphoxa.domain.turn import Outcome
-from glyphoxa.turns.turn import Begin, Cancel, Commit, Effect, Release, Turn
+from glyphoxa.turns.turn import Begin, Cancel, Effect, Release, Turn
 from tests.support.builders import BRAN, INNKEEPER, SMITH, TAMSIN, a_partial
 from tests.support.evening import Evening
 
@@ -25,21 +24,6 @@ def led() -> tuple[Evening, Turn]:
     assert lead.npc == SMITH
     evening.is_heard(lead, REPLY, at_ms=1_500)
     return evening, lead
-
-
-def test_second_called_npc_prepares_then_reacts_to_the_first() -> None:
-    evening, lead = led()
-    reaction = evening.the_turn()
-    assert (reaction.npc, reaction.player, reaction.question.text) == (INNKEEPER, PlayerId(SMITH), REPLY)
-    assert reaction.reacts_to == lead.id
-    assert not any(isinstance(effect, Commit) and effect.turn.npc == INNKEEPER for effect in evening.done)
-    evening.finish(lead, at_ms=4_000)
-    commit = evening.of(Commit)[-1]
-    assert isinstance(commit, Commit)
-    assert commit.turn is reaction and reaction.draft.text == REPLY
-    assert reaction.addressed is not None and reaction.addressed.reason == "called together with Grimjaw"
-    assert evening.talk.tick(at_ms=4_299) == []
-    assert Release(reaction) in evening.talk.tick(at_ms=4_300)
 
 
 def test_reaction_gets_no_further_reaction() -> None:

@@ -207,12 +207,6 @@ def test_a_second_question_to_a_busy_npc_waits_for_its_answer_to_the_first() -> 
     assert begun.question.text == "Grimjaw, what is that?"
 
 
-def test_a_filler_is_asked_for_when_the_answer_takes_long() -> None:
-    evening = Evening(filler_after_ms=700)
-    evening.says(TAMSIN, "Grimjaw, hello.", at_ms=0)
-    assert Fill(evening.the_turn()) in evening.talk.tick(at_ms=1_700)
-
-
 def test_no_filler_when_the_first_clause_is_about_to_come() -> None:
     evening = Evening(filler_after_ms=700)
     evening.says(TAMSIN, "Grimjaw, hello.", at_ms=0)
@@ -355,15 +349,6 @@ def heard_answer(evening: Evening) -> Turn:
     evening.says(TAMSIN, "Grimjaw, tell me everything.", at_ms=0)
     evening.is_heard(evening.the_turn())
     return evening.the_turn()
-
-
-def test_voice_of_250_ms_silences_an_npc_before_words_are_known() -> None:
-    evening = Evening()
-    answer = heard_answer(evening)
-    assert evening.hear(SpeechStarted(BRAN, 2_000), at_ms=2_200) == [AskAgain(2_250)]
-    assert evening.talk.tick(at_ms=2_250)[0] == Hold(answer, 2_250)
-    effects = evening.hear(a_partial(BRAN, "wait"), at_ms=2_600)
-    assert Cancel(answer) in effects and answer.cancelled_as is Outcome.INTERRUPTED
 
 
 def test_an_npc_goes_on_after_a_noise_and_after_a_laugh() -> None:
