@@ -6,7 +6,7 @@ import asyncio
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 
@@ -14,10 +14,11 @@ from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.cli.main import main
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.domain.heard import Correction, Utterance
-from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId, SessionId, SpeakerId, UtteranceId
+from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import Claim, Provenance, witnessed_by
 from glyphoxa.world.events import Cause
 from glyphoxa.world.fact_events import FactStated
+from tests.support.builders import an_utterance
 
 CAMPAIGN_FILE = Path(__file__).parent / "campaign.yaml"
 SALTMERE = CampaignId("saltmere")
@@ -130,19 +131,10 @@ async def _learn(
 def _said(session: str, ordinal: int, text: str) -> Utterance:
     is_corrected = "Elowen" in text
     raw = text.replace("Elowen", "a lone")
-    return Utterance(
-        UtteranceId(f"{session}-{ordinal}"),
-        SALTMERE,
-        SessionId(session),
-        SpeakerId("tamsin"),
-        "Tamsin",
-        text,
-        raw,
-        _at_ms(session, ordinal),
-        duration_ms=900,
-        witnesses=frozenset({GRIMJAW}),
-        corrections=(Correction(0, 6, "a lone", "Elowen", 0.9, "phonetic", "sounds alike"),) if is_corrected else (),
-    )
+    place: dict[str, Any] = {"campaign_id": SALTMERE, "session_id": SessionId(session)}
+    place |= {"at_ms": _at_ms(session, ordinal), "duration_ms": 900, "witnesses": frozenset({GRIMJAW})}
+    corrections = (Correction(0, 6, "a lone", "Elowen", 0.9, "phonetic", "sounds alike"),) if is_corrected else ()
+    return an_utterance(text, id=f"{session}-{ordinal}", raw_text=raw, corrections=corrections, **place)
 
 
 def _at_ms(session: str, ordinal: int) -> int:

@@ -14,7 +14,7 @@ from mcp_types import CallToolResult, TextContent
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.domain.campaign import Campaign, Entity, Npc, Player, Relationship, Scene, Secret
 from glyphoxa.domain.heard import Utterance
-from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId, SessionId, SpeakerId, UtteranceId
+from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId, SessionId
 from glyphoxa.domain.knowledge import Claim, Provenance, witnessed_by
 from glyphoxa.npc.tool_spec import CallableTool
 from glyphoxa.plugins.mcp.offered import ToolOffer
@@ -24,6 +24,7 @@ from glyphoxa.web.serving import Server, bind, url_of
 from glyphoxa.world.entity_events import EntityAdded
 from glyphoxa.world.events import Cause
 from glyphoxa.world.fact_events import FactStated
+from tests.support.builders import an_utterance
 from tests.support.patience import DEADLINE_MS, DEADLINE_S
 
 NPCS = tuple(NpcId(name) for name in ("ada", "bert", "cora"))
@@ -163,15 +164,5 @@ def _full_of_secrets(campaign: CampaignId) -> Campaign:
 
 
 def _said(campaign: CampaignId, session: str, ordinal: int, text: str, *heard_by: NpcId) -> Utterance:
-    return Utterance(
-        UtteranceId(f"{session}-{ordinal}"),
-        campaign,
-        SessionId(session),
-        SpeakerId("tamsin"),
-        "Tamsin",
-        text,
-        text,
-        _BEGAN_MS + ordinal,
-        duration_ms=900,
-        witnesses=frozenset(heard_by),
-    )
+    place: dict[str, Any] = {"campaign_id": campaign, "session_id": SessionId(session), "at_ms": _BEGAN_MS + ordinal}
+    return an_utterance(text, id=f"{session}-{ordinal}", duration_ms=900, witnesses=frozenset(heard_by), **place)

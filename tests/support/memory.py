@@ -200,12 +200,7 @@ class LogTwin:
         asked = set(question.lower().strip("?.").split())
         found = [
             RecalledUtterance(
-                u.id,
-                u.session_id,
-                u.speaker_id,
-                u.speaker_name,
-                u.text,
-                u.at_ms,
+                *(u.id, u.session_id, u.speaker_id, u.speaker_name, u.text, u.at_ms),
                 is_own=str(u.speaker_id) == npc,
                 reason=f"witnessed in session {u.session_id}",
             )

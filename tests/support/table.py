@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -32,10 +33,11 @@ from glyphoxa.domain.events import (
     UtteranceKept,
 )
 from glyphoxa.domain.heard import SpeechStarted, Utterance
-from glyphoxa.domain.ids import NpcId, PlayerId, SceneId, SessionId, SpeakerId, TurnId, UtteranceId
+from glyphoxa.domain.ids import NpcId, PlayerId, SceneId, SessionId, SpeakerId, TurnId
 from glyphoxa.domain.knowledge import Recalled
 from glyphoxa.domain.turn import AssembledPrompt, Outcome, Stage, TurnRecord
 from glyphoxa.npc.table import INPUT_RATE_HZ, OUTPUT_RATE_HZ, AudioSink, Seat, Table
+from tests.support.builders import an_utterance
 from tests.support.recalled import heard
 
 LOUD = 0.01
@@ -164,19 +166,13 @@ class TwinTable:
         self, speaker: SpeakerId, name: str, text: str, raw: str, at_ms: int, duration_ms: int, npc: NpcId | None
     ) -> Utterance:
         self._n += 1
-        utterance = Utterance(
-            UtteranceId(f"{self.session}-{self._n}"),
-            self.campaign.id,
-            self.session,
-            speaker,
-            name,
-            text,
-            raw,
-            at_ms,
-            duration_ms,
-            npc,
-            frozenset(self.scene.npcs),
-        )
+        place: dict[str, Any] = {
+            "campaign_id": self.campaign.id,
+            "session_id": self.session,
+            "witnesses": frozenset(self.scene.npcs),
+        }
+        place |= {"at_ms": at_ms, "duration_ms": duration_ms, "raw_text": raw, "speaker_id": speaker}
+        utterance = an_utterance(text, id=f"{self.session}-{self._n}", speaker=name, npc=npc, **place)
         witnesses = sorted(self.scene.npcs)
         self.past.append({"id": utterance.id, "session": self.session, "text": text, "witnesses": witnesses})
         self._tell(UtteranceKept(utterance))

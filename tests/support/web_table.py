@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from ssl import SSLContext, create_default_context
+from typing import Any
 
 import httpx
 import numpy as np
@@ -47,7 +48,7 @@ from glyphoxa.domain.ids import (
     UtteranceId,
     id_of_line,
 )
-from glyphoxa.domain.turn import AssembledPrompt, Outcome, Stage, TurnRecord
+from glyphoxa.domain.turn import AssembledPrompt, Stage
 from glyphoxa.npc.commands import Puppet, ShowControls, TableCommand
 from glyphoxa.npc.session import TableSession
 from glyphoxa.npc.table import INPUT_RATE_HZ, OUTPUT_RATE_HZ, AudioSink, Peers, Table
@@ -59,7 +60,7 @@ from glyphoxa.web.desk.live import add_desk
 from glyphoxa.web.seats import DEADLINES, Deadlines, Pulse
 from glyphoxa.web.serving import Server, bind, url_of
 from glyphoxa_pipelines.webrtc import WebRtcPeers
-from tests.support.builders import a_partial
+from tests.support.builders import a_partial, a_turn_record, an_utterance
 from tests.support.patience import DEADLINE_MS, DEADLINE_S
 from tests.support.recalled import a_fact
 
@@ -229,7 +230,7 @@ class TwinTable:
         heard = Heard(text, raw, corrections, now - 60, now - 58)
         draft = Draft(player.id, heard, now - 2_000, now - 400, utterance=utterance)
         self.tell(TurnEnded(draft, now))
-        kept = self._utterance(player.id, player.name, text, raw, corrections)
+        kept = self._utterance(text, player, raw_text=raw, corrections=corrections)
         kept = replace(kept, id=utterance or kept.id)
         self.typed.kept((kept,))
         self.tell(UtteranceKept(kept))
@@ -243,7 +244,7 @@ class TwinTable:
         self.tell(NpcSpeaks(GRIMJAW.id, GRIMJAW.name, turn, REPLY, _now_ms()))
         await self._sound()
         self.tell(NpcSilent(GRIMJAW.id, turn, _now_ms()))
-        reply = self._utterance(GRIMJAW.id, GRIMJAW.name, REPLY, REPLY, (), npc=GRIMJAW.id)
+        reply = self._utterance(REPLY, GRIMJAW, npc=GRIMJAW.id)
         self.tell(UtteranceKept(reply))
         end = draft.speech_end_ms
         stages = {
@@ -258,26 +259,22 @@ class TwinTable:
             Stage.FIRST_AUDIO: end + 1_180,
             Stage.AUDIO_END: end + 1_180 + self.reply_ms,
         }
-        self.tell(
-            TurnFinished(
-                TurnRecord(
-                    turn,
-                    self.session,
-                    SpeakerId(player.id),
-                    player.name,
-                    draft.heard.raw_text,
-                    draft.text,
-                    GRIMJAW.id,
-                    "called by name",
-                    Outcome.ANSWERED,
-                    REPLY,
-                    REPLY,
-                    prompt=AssembledPrompt(recalled=(a_fact(SECRET),), text=f"Only you know: {SECRET}"),
-                    stages=stages,
-                    reply_id=reply.id,
-                )
-            )
+        record = a_turn_record(
+            id=turn,
+            session_id=self.session,
+            speaker_id=SpeakerId(player.id),
+            speaker_name=player.name,
+            text=draft.text,
+            raw_text=draft.heard.raw_text,
+            npc_id=GRIMJAW.id,
+            address_reason="called by name",
+            reply=REPLY,
+            reply_heard=REPLY,
+            prompt=AssembledPrompt(recalled=(a_fact(SECRET),), text=f"Only you know: {SECRET}"),
+            stages=stages,
+            reply_id=reply.id,
         )
+        self.tell(TurnFinished(record))
 
     async def _sound(self) -> None:
         """A tone of `reply_ms`: a reply ends when that is set to less than what was played of it."""
@@ -293,28 +290,10 @@ class TwinTable:
             n += 1
             await asyncio.sleep(max(0.0, began + n * CHUNK_MS / 1_000 - loop.time()))
 
-    def _utterance(
-        self,
-        speaker: str,
-        name: str,
-        text: str,
-        raw: str,
-        corrections: tuple[Correction, ...],
-        *,
-        npc: NpcId | None = None,
-    ) -> Utterance:
-        return Utterance(
-            id=UtteranceId(f"u-{next(self._ids)}"),
-            campaign_id=self.campaign.id,
-            session_id=self.session,
-            speaker_id=SpeakerId(speaker),
-            speaker_name=name,
-            text=text,
-            raw_text=raw,
-            at_ms=_now_ms(),
-            npc_id=npc,
-            corrections=corrections,
-        )
+    def _utterance(self, text: str, speaker: Player | Npc, **more: Any) -> Utterance:
+        place: dict[str, Any] = {"campaign_id": self.campaign.id, "session_id": self.session, "at_ms": _now_ms()}
+        who = {"speaker_id": SpeakerId(speaker.id), "witnesses": frozenset[NpcId](), **more}
+        return an_utterance(text, id=f"u-{next(self._ids)}", speaker=speaker.name, **place, **who)
 
 
 @asynccontextmanager

@@ -5,11 +5,11 @@ from dataclasses import replace
 from glyphoxa.domain.campaign import Campaign, Entity, Npc, Player, Scene
 from glyphoxa.domain.events import SceneChanged, UtteranceKept, UtteranceRevised
 from glyphoxa.domain.heard import Correction, Utterance
-from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId, SessionId, SpeakerId, UtteranceId
+from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId
 from glyphoxa.names.gazetteer import Entry, Gazetteer, entries_of
 from glyphoxa.names.keyterms import LATELY_MS, Hints
 from glyphoxa.names.wrong_forms import LearnedName, PairStatus, State
-from tests.support.builders import changed_names
+from tests.support.builders import an_utterance, changed_names
 
 CROWD = tuple(Entity(EntityId(f"e{n}"), "npc", f"Zorvath{chr(97 + n // 26)}{chr(97 + n % 26)}") for n in range(200))
 PLACES = (Entity(EntityId("mill"), "location", "The Old Mill"), Entity(EntityId("hold"), "location", "Karrath Hold"))
@@ -41,17 +41,7 @@ class Watched:
         self.n_changes += 1
 
     def say(self, text: str, *corrections: Correction) -> Utterance:
-        said = Utterance(
-            UtteranceId("u"),
-            CAMPAIGN.id,
-            SessionId("s"),
-            SpeakerId("hanna"),
-            "Hanna",
-            text,
-            text,
-            self.now_ms,
-            corrections=corrections,
-        )
+        said = an_utterance(text, speaker="Hanna", at_ms=self.now_ms, corrections=corrections)
         self.hints.on(UtteranceKept(said))
         return said
 

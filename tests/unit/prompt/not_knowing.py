@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from glyphoxa.domain.ids import FactId, SessionId, SpeakerId, UtteranceId
+from glyphoxa.domain.ids import FactId
 from glyphoxa.domain.knowledge import RecalledFact, RecalledUtterance
 from glyphoxa.judgement.small_model import PromptRepair
 from glyphoxa.prompt.select import without_call
+from tests.support.recalled import heard
 
 
 def a_mind(
@@ -30,16 +31,7 @@ def a_mind(
 
 def said(text: str, *, by: str = "Wenna", similarity: float | None = None) -> RecalledUtterance:
     by, text = text.split(" said: ") if " said: " in text else (by, text)
-    return RecalledUtterance(
-        UtteranceId("u"),
-        SessionId("s"),
-        SpeakerId(by),
-        by,
-        text,
-        at_ms=None,
-        is_own=by == "Mirelle",
-        similarity=similarity,
-    )
+    return heard(text, by=by, is_own=by == "Mirelle", similarity=similarity)
 
 
 def repair(question: str, mind: PromptRepair | None = None, *, language: str = "en") -> PromptRepair:

@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from glyphoxa.domain.budgets import BEHIND_THE_QUESTION, Placement
-from glyphoxa.domain.ids import FactId, SessionId, SpeakerId, UtteranceId
+from glyphoxa.domain.ids import FactId
 from glyphoxa.domain.knowledge import Recalled, RecalledFact, RecalledUtterance
 from glyphoxa.language.prompt_quotes import recalled_line
 from glyphoxa.prompt.conversation import Conversation
@@ -16,6 +16,7 @@ from glyphoxa.prompt.prompt import HotContext, Message, Prompt, with_hot_context
 from glyphoxa.prompt.wording import DIRECTION, FACTS, PAST, REMEMBERED, SCENE, wording
 from tests.support.builders import FORGE, SMITH, a_campaign, an_utterance
 from tests.support.minds import beginning
+from tests.support.recalled import heard
 
 GRIMJAW, THE_FORGE = a_campaign().npc(SMITH), a_campaign().scene(FORGE)
 KEEPS = wording("en").keeps
@@ -33,9 +34,7 @@ hostile = (
 
 
 def as_recalled(text: str) -> RecalledUtterance:
-    return RecalledUtterance(
-        UtteranceId("r"), SessionId("s0"), SpeakerId("bran"), "Bran", text, at_ms=1, score=1.0, reason="witnessed"
-    )
+    return heard(text, by="bran", utterance="r", session="s0", at_ms=1, score=1.0, reason="witnessed")
 
 
 def as_fact(text: str) -> RecalledFact:

@@ -12,13 +12,13 @@ import pytest
 
 from glyphoxa.domain.budgets import Budgets
 from glyphoxa.domain.campaign import Scene
-from glyphoxa.domain.heard import Utterance
-from glyphoxa.domain.ids import NpcId, PlayerId, SessionId, SpeakerId, UtteranceId
+from glyphoxa.domain.ids import NpcId, PlayerId
 from glyphoxa.prompt.conversation import Conversation
 from glyphoxa.prompt.identity import beginning_of
 from glyphoxa.prompt.prompt import HotContext, with_hot_context
 from glyphoxa.recall.vectors import QuestionVectors, TextVectors
 from glyphoxa.recall.world import World
+from tests.support.builders import an_utterance
 from tests.support.embedders import embedder_of_one_topic
 from tests.support.memory import LogTwin, WorldTwin
 from tests.support.minds import Mind
@@ -95,17 +95,8 @@ class SecretTable:
         await asyncio.gather(*(asyncio.all_tasks() - before))
 
     async def say(self, text: str) -> None:
-        utterance = Utterance(
-            id=UtteranceId(f"u{next(self._ids)}"),
-            campaign_id=self.town.campaign.id,
-            session_id=SessionId("s1"),
-            speaker_id=SpeakerId("tamsin"),
-            speaker_name="Tamsin",
-            text=text,
-            raw_text=text,
-            at_ms=1_000,
-            witnesses=frozenset(self.scene.npcs),
-        )
+        witnesses, campaign = frozenset(self.scene.npcs), self.town.campaign.id
+        utterance = an_utterance(text, id=f"u{next(self._ids)}", campaign_id=campaign, witnesses=witnesses)
         for word in words_in(text):
             self.town.said[word] = self.town.said.get(word, frozenset()) | utterance.witnesses
         for npc in self.scene.npcs:

@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from numpy import float32
 from numpy.typing import NDArray
 
-from glyphoxa.domain.ids import SessionId, SpeakerId, UtteranceId
 from glyphoxa.recall.ranking import rank
 from glyphoxa.recall.signals import said_at_best, signals_of
 from glyphoxa.recall.talk_index import TalkIndex
 from glyphoxa.recall.terms import RecallQuestion, Terms, read_question
-from glyphoxa.transcript.ports import Embedding, FeedUtterance
+from glyphoxa.transcript.ports import Embedding
 from tests.support.builders import SMITH
 from tests.support.proof import n_examples
+from tests.support.talk_feed import said as feed_said
 
 EAST: NDArray[float32] = np.array([1, 0], float32)
 NORTH: NDArray[float32] = np.array([0, 1], float32)
@@ -28,18 +28,8 @@ GATED = ("words", "led_up", "scene", "answers")
 def an_index(*texts: str, vectors: Sequence[NDArray[float32]] = (), language: str = "en") -> TalkIndex:
     index = TalkIndex(Terms(language), dimensions=2)
     said = [
-        FeedUtterance(
-            change_seq=n,
-            utterance_id=UtteranceId(f"u{n}"),
-            # Each in a session of its own: neighbours have no say here.
-            session_id=SessionId(f"s{n}"),
-            ordinal=1,
-            speaker_id=SpeakerId("tamsin"),
-            speaker_name="Tamsin",
-            text=text,
-            at_ms=1_000 * n,
-            witnesses=frozenset({SMITH}),
-        )
+        # Each in a session of its own: neighbours have no say here.
+        feed_said(f"u{n}", text, session=f"s{n}", at_ms=1_000 * n)
         for n, text in enumerate(texts)
     ]
     index.put(said)
