@@ -5,8 +5,6 @@ pgvector by itself filters after its search, and so finds too little. The rules 
 
 from __future__ import annotations
 
-import asyncio
-import json
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime
 from typing import Final
@@ -24,11 +22,12 @@ from glyphoxa.domain.ids import CampaignId, EntityId, NpcId
 from glyphoxa.domain.knowledge import DM, Viewer
 from glyphoxa.world.graph import Neighbourhood
 from tests.support.embedders import an_embedder
-from tests.support.plans import nodes_of
+from tests.support.plans import answered_by, indexes_of
 from tests.support.postgres import TestServer, vacuum
 from tests.support.proof import n_examples
 
 N_CHUNKS, N_QUESTIONS, TOP = n_examples(20_000, one_of=2), 25, 10
+WHOLE: Final = frozenset({"campaigns", "schema_settings", "campaign_times", "story_days", "sessions"})
 SMALL = ("campaigns_pkey", "schema_settings_pkey", "campaign_times_pkey", "story_days_pkey")
 FEED, QUEUE = load_queries("transcript/feed"), load_queries("chunks")
 BIG: Final = CampaignId("big")
@@ -138,10 +137,8 @@ def many_chunks() -> ManyChunks:
 
 @pytest.fixture(scope="module")
 def filled(postgres: TestServer, many_chunks: ManyChunks) -> Iterator[str]:
-    name = asyncio.run(postgres.create())
-    asyncio.run(many_chunks.fill(postgres.server.dsn(name)))
-    yield postgres.server.dsn(name)
-    asyncio.run(postgres.drop(name))
+    with postgres.a_database(many_chunks.fill) as dsn:
+        yield dsn
 
 
 @pytest.fixture
@@ -178,34 +175,22 @@ async def test_the_settings_of_the_index_are_taken(store: Store) -> None:
 
 
 async def indexes(store: Store, query: str, *arguments: object) -> set[str]:
-    """The indexes by which chunks are read, named like those of the whole table; nothing may read all of it."""
-    async with store.database.use(BIG) as connection:
-        assert await connection.fetchval("SELECT row_security_active('chunks')")
-        [(text,)] = await connection.fetch(f"EXPLAIN (ANALYZE, FORMAT JSON) {query}", *arguments)
-        nodes = list(nodes_of(json.loads(text)[0]["Plan"]))
-        reads_all = [n["Relation Name"] for n in nodes if n["Node Type"] == "Seq Scan"]
-        assert [name for name in reads_all if name.startswith(("session_entries", "chunks", "talk_to_embed"))] == []
-        used = [node["Index Name"] for node in nodes if "Index Name" in node]
-        return {str(await connection.fetchval(_OF_THE_WHOLE, name)) for name in used}
-
-
-_OF_THE_WHOLE = """
-SELECT coalesce((SELECT inhparent FROM pg_inherits WHERE inhrelid = $1::regclass), $1::regclass)::regclass::text
-"""
+    nodes = await answered_by(store, BIG, query, *arguments, table="chunks")
+    return await indexes_of(store, nodes, whole=WHOLE)
 
 
 async def test_what_is_due_is_found_without_looking_through_all_talk(store: Store) -> None:
     async with store.database.use(BIG) as connection:
         await connection.execute(QUEUE["want"], BIG, [f"u{n}" for n in range(3_000)])
-    used = await indexes(store, QUEUE["due"], BIG, -1, 3, 16, MODEL)
+    used = await indexes(store, QUEUE["due"], -1, 3, 16, MODEL)
     assert "idx_chunks_utterance_id" in used
     assert used & {"idx_talk_to_embed_place", "talk_to_embed_pkey"}
     assert used & {"session_entries_campaign_id_utterance_id_key"}
 
 
 async def test_what_changed_in_the_talk_is_read_by_its_marks_and_its_vectors_by_their_utterances(store: Store) -> None:
-    read = await indexes(store, FEED["changes"], BIG, 50_000, 500)
+    read = await indexes(store, FEED["changes"], 50_000, 500)
     assert {"idx_session_entries_change_seq", "idx_talk_to_embed_place"} <= read
     assert read <= {"idx_session_entries_change_seq", "idx_talk_to_embed_place", *SMALL}
     utterances = [f"u{n}" for n in range(500)]
-    assert await indexes(store, FEED["embeddings"], BIG, utterances, MODEL) == {"idx_chunks_utterance_id"}
+    assert await indexes(store, FEED["embeddings"], utterances, MODEL) == {"idx_chunks_utterance_id"}

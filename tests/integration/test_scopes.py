@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from functools import partial
 
 import numpy as np
 import pytest
@@ -38,14 +39,11 @@ def worlds() -> dict[CampaignId, World]:
 
 @pytest.fixture(scope="module")
 def filled_dsn(postgres: TestServer, worlds: dict[CampaignId, World]) -> Iterator[str]:
-    """One database for all tests here, which only read."""
-    name = asyncio.run(postgres.create())
-    asyncio.run(fill(postgres.server.dsn(name), worlds))
-    yield postgres.server.dsn(name)
-    asyncio.run(postgres.drop(name))
+    with postgres.a_database(partial(fill, worlds)) as dsn:
+        yield dsn
 
 
-async def fill(dsn: str, worlds: dict[CampaignId, World]) -> None:
+async def fill(worlds: dict[CampaignId, World], dsn: str) -> None:
     database = Database(dsn)
     async with database.administer(deadline_ms=DEADLINE_MS) as connection:
         # Filled without it, and made of all at once: that is a tenth of the time.

@@ -97,6 +97,16 @@ class TestServer:
         )
         return name
 
+    @contextmanager
+    def a_database(self, fill: Fill) -> Iterator[str]:
+        """The DSN of one that is filled once for all tests of a module, which only read."""
+        name = asyncio.run(self.create())
+        try:
+            asyncio.run(fill(self.server.dsn(name)))
+            yield self.server.dsn(name)
+        finally:
+            asyncio.run(self.drop(name))
+
     async def drop(self, name: str) -> None:
         await self._execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
 
