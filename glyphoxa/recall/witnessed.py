@@ -199,12 +199,15 @@ class View:
         """The numbers of all speakers in it."""
         of_session = np.zeros(n, int32)
         of_session[changes] = 1
-        self._rows = grown(rows.astype(int32))
-        self._sessions = grown(np.cumsum(of_session, dtype=int32))
-        self._lengths = grown(of_rows["length"].astype(float32))
-        self._speakers = grown(of_rows["speaker"])
-        self._at_ms = grown(of_rows["at_ms"])
-        self._traits = grown(of_rows["traits"])
+        # In the order of `ViewColumns`, as all that `append` adds.
+        self._held: dict[str, NDArray[Any]] = {
+            "rows": grown(rows.astype(int32)),
+            "sessions": grown(np.cumsum(of_session, dtype=int32)),
+            "lengths": grown(of_rows["length"].astype(float32)),
+            "speakers": grown(of_rows["speaker"]),
+            "at_ms": grown(of_rows["at_ms"]),
+            "traits": grown(of_rows["traits"]),
+        }
         self._place_of = np.full(len(table), NOWHERE, int32)
         self._place_of[rows] = np.arange(n, dtype=int32)
 
@@ -212,16 +215,8 @@ class View:
         return self._n
 
     def columns(self) -> ViewColumns:
-        n = self._n
-        return ViewColumns(
-            self._rows[:n],
-            self._sessions[:n],
-            np.array(self._starts, int64),
-            self._lengths[:n],
-            self._speakers[:n],
-            self._at_ms[:n],
-            self._traits[:n],
-        )
+        held = {name: values[: self._n] for name, values in self._held.items()}
+        return ViewColumns(starts=np.array(self._starts, int64), **held)
 
     def cover(self, n_rows: int) -> None:
         """Prepare for that many rows of the index, of which most are not in this view."""
@@ -246,20 +241,16 @@ class View:
             at: Its place in the table of the index.
         """
         n, session = self._n, int(row["session"])
-        if n == len(self._rows):
-            for name in ("_rows", "_sessions", "_lengths", "_speakers", "_at_ms", "_traits"):
-                setattr(self, name, grown(getattr(self, name), n + 1))
+        if n == len(self._held["rows"]):
+            self._held = {name: grown(values, n + 1) for name, values in self._held.items()}
         self.cover(at + 1)
         if session != self._last[0]:
             self._starts.append(n)
             self._began[session] = self._last_began = int(row["at_ms"])
         self._last = (session, int(row["ordinal"]))
-        self._rows[n] = at
-        self._sessions[n] = len(self._starts) - 1
-        self._lengths[n] = row["length"]
-        self._speakers[n] = row["speaker"]
-        self._at_ms[n] = row["at_ms"]
-        self._traits[n] = row["traits"]
+        added = (at, len(self._starts) - 1, row["length"], row["speaker"], row["at_ms"], row["traits"])
+        for values, value in zip(self._held.values(), added, strict=True):
+            values[n] = value
         self._place_of[at] = n
         self.speakers.add(int(row["speaker"]))
         self.total_length += int(row["length"])
@@ -269,10 +260,9 @@ class View:
         """Replace a row by one of the same session, ordinal and speaker with corrected words."""
         place = int(self._place_of[old])
         self.cover(new + 1)
-        self.total_length += int(row["length"]) - int(self._lengths[place])
-        self._rows[place] = new
-        self._lengths[place] = row["length"]
-        self._traits[place] = row["traits"]
+        self.total_length += int(row["length"]) - int(self._held["lengths"][place])
+        for name, value in (("rows", new), ("lengths", row["length"]), ("traits", row["traits"])):
+            self._held[name][place] = value
         self._place_of[old] = NOWHERE
         self._place_of[new] = place
 

@@ -338,8 +338,6 @@ SETTINGS: Mapping[str, str] = {
     "effective_io_concurrency": "64",
     "max_parallel_maintenance_workers": "2",
     "log_min_messages": "warning",
-    "hnsw.ef_search": "80",
-    "hnsw.iterative_scan": "relaxed_order",
 }
 """Server settings. Measured: the default of 128 MB shared buffers slows a vector search by half."""
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Final, TypeVar
 
 _T = TypeVar("_T")
-_AT_ONCE: Final = 250
+_FEW: Final = 250
 
 
 async def offload(work: Callable[[], _T], *, amount: int) -> _T:
@@ -18,13 +18,7 @@ async def offload(work: Callable[[], _T], *, amount: int) -> _T:
     Args:
         amount: Rows or events; each takes some ten microseconds.
     """
-    return work() if amount <= _AT_ONCE else await asyncio.to_thread(work)
-
-
-# Pause the cyclic garbage collection while many objects are created.
-
-
-_FEW: Final = 250
+    return work() if amount <= _FEW else await asyncio.to_thread(work)
 
 
 @contextmanager
