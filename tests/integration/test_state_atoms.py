@@ -112,14 +112,6 @@ async def test_open_thread_is_in_the_later_prompts_of_those_who_heard_it(table: 
         assert (PROMISE in prompt.assembled.text) is is_there, (npc, session)
 
 
-async def test_consolidating_twice_changes_nothing(table: Store) -> None:
-    await read(table, said(1, PROMISE), said(2, FOUND), said(3, PROMISE), said(4, KEPT))
-    await consolidated(table)
-    before = await rows(table, "SELECT * FROM atom_edges ORDER BY from_key")
-    assert await consolidated(table) == 0
-    assert await rows(table, "SELECT * FROM atom_edges ORDER BY from_key") == before
-
-
 async def test_repeated_line_is_merged_with_its_evidence_and_edges(table: Store) -> None:
     await read(table, said(1, PROMISE), said(2, FOUND), said(3, PROMISE), said(4, KEPT, session=SECOND))
     await consolidated(table)
