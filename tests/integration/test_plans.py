@@ -307,7 +307,7 @@ async def plan_of_any_values(connection: Any, query: str, n_arguments: int) -> s
 
 @VIEWERS
 async def test_a_walk_reads_relations_by_their_ends(store: Store, viewer: str | None) -> None:
-    """What the function asks by itself."""
+    """Look at the queries within the function, too."""
     told: list[str] = []
     async with store.database.administer(deadline_ms=DEADLINE_MS) as connection:
         await connection.execute("LOAD 'auto_explain'; SET auto_explain.log_min_duration = 0")
