@@ -9,7 +9,7 @@ from typing import Annotated, Final
 from glyphoxa.dm.actions import Option, SessionName, action
 from glyphoxa.dm.entities import stated_by_dm, storable
 from glyphoxa.dm.ports import CitedUtterance, Review
-from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
+from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId, plain_name
 from glyphoxa.domain.knowledge import DM, PUBLIC, Claim, Fact, Visibility, witnessed_by
 from glyphoxa.transcript.ports import TalkFilter, TalkSearch
@@ -125,12 +125,15 @@ class SessionDesk:
         return f"session {named} is called {words!r}" if words else f"session {named} has no title"
 
     async def named(self, wanted: str) -> SessionId:
-        """Return the session with this id or number, or with "last" the one that began last. Raises: NotFound."""
+        """Return the session with this id or number, or with "last" that of the last utterance. Raises: NotFound."""
         ids = [each.id for each in await self.review.sessions(self.campaign)]
+        last = await self.talk.search(self.campaign, DM, TalkFilter("", limit=1)) if wanted == LAST else []
         numbered = {LAST: ids[-1:], **{str(n): [each] for n, each in enumerate(ids, start=1)}}
-        found = [each for each in ids if each == wanted] or numbered.get(wanted, [])
+        found = [each for each in ids if each == wanted] or [one.utterance.session_id for one in last]
+        found = found or numbered.get(wanted, [])
         if not found:
-            raise NotFound(f"no session {wanted!r} in campaign {self.campaign!r}: {did_you_mean(wanted, ids)}")
+            valid = f"valid: 1 to {len(ids)}, {LAST}, or an id" if ids else "nothing was played yet"
+            raise NotFound(f"no session {wanted!r} in campaign {self.campaign!r}: {valid}")
         return found[0]
 
     async def _known_of(self, episode: EntityId) -> list[Fact]:
