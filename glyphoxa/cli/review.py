@@ -41,7 +41,6 @@ from glyphoxa.transcript.sessions import LastSessions
 from glyphoxa.world.events import Cause
 
 _MOST_SHOWN = 50
-_MOST_LISTED = 5
 
 _NAME = argument("entity", metavar="NAME", help="an entity's name, alias or id")
 
