@@ -63,22 +63,6 @@ class Silence:
     lasts_ms: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Figures:
-    """
-    Attributes:
-        cut_percent: Lines with pauses that were cut off at least once.
-        pauses_percent: Pauses that were taken for an end.
-        wait_ms: The mean wait after the end of a line.
-    """
-
-    cut_percent: float
-    pauses_percent: float
-    wait_ms: float
-    wait_p50_ms: float
-    wait_p95_ms: float
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     return run(_options().parse_args(argv), measure)
 
@@ -91,7 +75,7 @@ def measure(options: argparse.Namespace, _: Path) -> dict[str, Any]:
     return {
         "lines": len(lines),
         "pauses": sum(silence.lasts_ms is not None for silence in found),
-        "today": asdict(figures(found)),
+        "today": figures(found),
         "cost_ms": {"transcript": transcript_ms},
     }
 
@@ -126,18 +110,19 @@ def wait_ms(silence: Silence) -> int:
     return WAIT_UNFINISHED_MS if sounds_unfinished(silence.text) else WAIT_MS
 
 
-def figures(found: Sequence[Silence]) -> Figures:
+def figures(found: Sequence[Silence]) -> dict[str, float]:
+    """Return percentages of lines and pauses that were cut off, and the wait after the end of a line."""
     pauses = [silence for silence in found if silence.lasts_ms is not None]
     cut = [silence for silence in pauses if (silence.lasts_ms or 0) > wait_ms(silence)]
     waits = [wait_ms(silence) for silence in found if silence.lasts_ms is None]
     with_pauses = {silence.line for silence in pauses}
-    return Figures(
-        cut_percent=round(100 * len({silence.line for silence in cut}) / max(1, len(with_pauses)), 1),
-        pauses_percent=round(100 * len(cut) / max(1, len(pauses)), 1),
-        wait_ms=round(fmean(waits)),
-        wait_p50_ms=median(waits),
-        wait_p95_ms=float(np.percentile(waits, 95)),
-    )
+    return {
+        "cut_percent": round(100 * len({silence.line for silence in cut}) / max(1, len(with_pauses)), 1),
+        "pauses_percent": round(100 * len(cut) / max(1, len(pauses)), 1),
+        "wait_ms": round(fmean(waits)),
+        "wait_p50_ms": median(waits),
+        "wait_p95_ms": float(np.percentile(waits, 95)),
+    }
 
 
 # -- spoken lines with pauses

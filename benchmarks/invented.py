@@ -205,12 +205,6 @@ class InventedCampaign:
 
     # -- the graph
 
-    def events(self) -> Iterator[Event]:
-        """Yield all events in a valid order."""
-        yield from self.entities_told()
-        yield from self.relations_told()
-        yield from self.summaries_told()
-
     def entities_told(self) -> Iterator[Event]:
         """Yield each entity, three attributes of each, and the secrets of the NPCs."""
         dice = self.dice("entities")
