@@ -141,7 +141,7 @@ def a_distribution(site: Path, name: str, declaration: str) -> None:
 
 
 def declared(site: Path, name: str, version: str, plugin: str = "") -> None:
-    """Write the metadata that an installation holds about a package, and the plug-in that it declares."""
+    """Write the metadata of an installed package and of the plug-in that it declares."""
     info = site / f"{name.replace('-', '_')}-{version}.dist-info"
     info.mkdir()
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
