@@ -20,25 +20,13 @@ from glyphoxa.chronicle.rules_extractor import RulesExtractor
 from glyphoxa.chronicle.talk import ExtractedEntity, ExtractedFact, Extraction, KnownEntity, SceneTalk
 from glyphoxa.domain.campaign import Safety
 from glyphoxa.domain.errors import Unavailable
-from glyphoxa.domain.heard import Utterance
-from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, UtteranceId
+from glyphoxa.domain.ids import CampaignId, UtteranceId
 from glyphoxa.domain.knowledge import DM
 from glyphoxa.world.events import Cause
 from glyphoxa.world.fact_events import FactConfirmed
-from tests.support.builders import INNKEEPER, SMITH, a_campaign, a_known_party, an_utterance
+from tests.support.builders import CAMPAIGN, EVENING, INNKEEPER, SMITH, a_known_party, said
 from tests.support.command_line import a_settings_file, run
 from tests.support.patience import DEADLINE_S
-
-EVENING = SessionId("evening")
-
-
-def said(n: int, text: str, *, heard_by: Sequence[NpcId] = (SMITH,), speaker: str = "Tamsin") -> Utterance:
-    return replace(
-        an_utterance(text, id=f"u{n}", speaker=speaker),
-        session_id=EVENING,
-        at_ms=1_000_000 + n,
-        witnesses=frozenset(heard_by),
-    )
 
 
 def a_judge() -> RulesJudge:
@@ -49,9 +37,6 @@ def a_judge() -> RulesJudge:
 async def table(store: Store) -> Store:
     await store.campaigns.load(a_known_party())
     return store
-
-
-CAMPAIGN = a_campaign().id
 
 
 async def read_new(store: Store, campaign: CampaignId) -> int:
@@ -103,7 +88,7 @@ async def test_learned_fact_is_known_only_to_those_who_heard_it(table: Store) ->
     await table.log.append(
         [
             said(1, "My sister Wenna Thistlebrook lives in Dunharrow."),
-            said(2, "I promise to bring you six crowns by Friday.", heard_by=(INNKEEPER,)),
+            said(2, "I promise to bring you six crowns by Friday.", witnesses=frozenset({INNKEEPER})),
         ]
     )
     assert await read_new(table, CAMPAIGN) == 1
@@ -171,7 +156,11 @@ async def test_what_rests_on_two_utterances_goes_with_either(table: Store) -> No
     await table.log.append(
         [
             said(1, "Here comes Odo Miller."),
-            said(2, "I found out that he is the miller who owes Wenna six crowns.", heard_by=(SMITH, INNKEEPER)),
+            said(
+                2,
+                "I found out that he is the miller who owes Wenna six crowns.",
+                witnesses=frozenset({SMITH, INNKEEPER}),
+            ),
         ]
     )
     log = PostgresChronicleLog(table.database, table.world)

@@ -20,26 +20,20 @@ from glyphoxa.chronicle.rules_extractor import RulesExtractor
 from glyphoxa.dm.timeline import Timeline
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.heard import Utterance
-from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, SpeakerId, UtteranceId
+from glyphoxa.domain.ids import CampaignId, SpeakerId, UtteranceId
 from glyphoxa.domain.judgement import ConsentChange, ConsentState
 from glyphoxa.transcript.ports import TalkQuery
 from glyphoxa.world.events import Cause
-from tests.support.builders import SMITH, a_campaign, a_known_party, an_utterance
+from tests.support.builders import CAMPAIGN, EVENING, SMITH, a_known_party, said
 from tests.support.bundles import exported, imported
 from tests.support.embedders import embedder_of_topics
 from tests.support.proof import IS_PROOF
 from tests.support.recalled import PATIENT
 
-CAMPAIGN, EVENING = a_campaign().id, SessionId("evening")
 TAMSIN, BRAN = SpeakerId("tamsin"), SpeakerId("bran")
 BY_PLAYER, BY_DM = Cause("player", 2_000_000), Cause("dm", 2_000_000)
 PROMISE = "I promise to bring you six crowns by Friday."
 EMBEDDER = embedder_of_topics({"crowns": 0, "six": 0, "bridge": 1})
-
-
-def said(n: int, text: str, *, by: str = "Tamsin", npc: str | None = None) -> Utterance:
-    line = replace(an_utterance(text, id=f"u{n}", speaker=by), session_id=EVENING, at_ms=1_000_000 + n)
-    return replace(line, npc_id=None if npc is None else NpcId(npc), witnesses=frozenset({SMITH}))
 
 
 @pytest.fixture
@@ -85,7 +79,7 @@ def give(*utterances: str, by: SpeakerId = TAMSIN) -> ConsentChange:
 
 
 async def test_spoken_request_withholds_until_consent_is_given_again(table: Store) -> None:
-    await table.log.append([said(1, PROMISE), said(2, "Six crowns, then!", by="Grimjaw", npc="grimjaw")])
+    await table.log.append([said(1, PROMISE), said(2, "Six crowns, then!", by="Grimjaw", npc=SMITH)])
     await read_new(table)
     before = await known(table), await recalled(table)
     assert before[0]
@@ -110,8 +104,8 @@ async def test_spoken_request_withholds_until_consent_is_given_again(table: Stor
 async def test_answer_that_comes_later_is_withheld_with_its_line(table: Store) -> None:
     await table.log.append([said(1, f"Off the record: {PROMISE}")])
     await read_new(table)
-    await table.log.append([said(2, "Six crowns!", by="Grimjaw", npc="grimjaw"), said(3, "Hm.", by="Bran")])
-    await table.log.append([said(4, "Fine.", by="Grimjaw", npc="grimjaw")])
+    await table.log.append([said(2, "Six crowns!", by="Grimjaw", npc=SMITH), said(3, "Hm.", by="Bran")])
+    await table.log.append([said(4, "Fine.", by="Grimjaw", npc=SMITH)])
     assert await states(table) == {"u1": (True, True), "u2": (True, True)}
     await table.world.consent(CAMPAIGN, give("u1"), BY_PLAYER)
     assert await states(table) == {}
@@ -288,7 +282,7 @@ async def test_line_withheld_while_it_is_read_teaches_nothing(table: Store) -> N
 
 
 async def test_copies_of_a_campaign_keep_consent(table: Store) -> None:
-    await table.log.append([said(1, PROMISE), said(2, "Aye.", by="Grimjaw", npc="grimjaw")])
+    await table.log.append([said(1, PROMISE), said(2, "Aye.", by="Grimjaw", npc=SMITH)])
     await read_new(table)
     before = await known(table)
     await table.world.consent(CAMPAIGN, withhold("u1"), BY_PLAYER)

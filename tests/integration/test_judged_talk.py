@@ -26,29 +26,22 @@ from glyphoxa.chronicle.rules_extractor import RulesExtractor
 from glyphoxa.chronicle.salience import AFTERWARDS
 from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance, SceneTalk
 from glyphoxa.config.settings import Settings
-from glyphoxa.domain.heard import Utterance
-from glyphoxa.domain.ids import CampaignId, SessionId
+from glyphoxa.domain.ids import CampaignId
 from glyphoxa.domain.judgement import Judged, Mode, TurnJudgement
 from glyphoxa.domain.knowledge import DM
 from glyphoxa.web.access.roles import Grant, Role
-from tests.support.builders import SMITH, a_campaign, a_known_party, a_turn_record, an_utterance
+from tests.support.builders import CAMPAIGN, EVENING, SMITH, a_known_party, a_turn_record, said
 from tests.support.command_line import CommandLine, a_settings_file
 from tests.support.web_door import a_door
 from tests.support.web_table import TwinTable
 
 pytestmark = pytest.mark.usefixtures("keys")
 
-EVENING = SessionId("evening")
-CAMPAIGN, ELSEWHERE = a_campaign().id, CampaignId("elsewhere")
+ELSEWHERE = CampaignId("elsewhere")
 KEEP = {"mode": "in_world_answer", "risk": "low", "flags": [], "note": "a promise", "extract_memory": True}
 
 Server = OpenAiServer | GeminiServer
 both = pytest.mark.parametrize("name", ["openai", "google"])
-
-
-def said(n: int, text: str, *, at_ms: int = 1_000_000) -> Utterance:
-    line = an_utterance(text, id=f"u{n}", speaker="Tamsin")
-    return replace(line, session_id=EVENING, at_ms=at_ms + n, witnesses=frozenset({SMITH}))
 
 
 def promise(n: int) -> str:
@@ -217,10 +210,10 @@ async def test_backstop_learns_from_a_missed_line_once(table: Store) -> None:
 
 async def test_backstop_waits_for_what_is_said_next(table: Store) -> None:
     now = int(time.time() * 1_000)
-    await table.log.append([said(n, promise(n), at_ms=now) for n in range(1, 3 + AFTERWARDS)])
+    await table.log.append([said(n, promise(n), at_ms=now + n) for n in range(1, 3 + AFTERWARDS)])
     await chronicler(table, Misses(), check_every=4).run(EVENING)
     assert "backstop" not in {each.by for each in (await judgements(table)).values()}
-    await table.log.append([said(n, promise(n), at_ms=now) for n in range(3 + AFTERWARDS, 5 + AFTERWARDS)])
+    await table.log.append([said(n, promise(n), at_ms=now + n) for n in range(3 + AFTERWARDS, 5 + AFTERWARDS)])
     await chronicler(table, Misses(), check_every=4).run(EVENING)
     late = {ordinal for ordinal, each in (await judgements(table)).items() if each.by == "backstop"}
     assert late == {2, 4}

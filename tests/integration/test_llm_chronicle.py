@@ -30,17 +30,14 @@ from glyphoxa.chronicle.rules_extractor import RulesExtractor
 from glyphoxa.chronicle.statements import FACT_KINDS
 from glyphoxa.chronicle.talk import LONGEST
 from glyphoxa.config.settings import Settings
-from glyphoxa.domain.heard import Utterance
-from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
+from glyphoxa.domain.ids import CampaignId, UtteranceId
 from glyphoxa.domain.knowledge import DM
 from glyphoxa.world.events import Cause
-from tests.support.builders import SMITH, a_campaign, a_known_party, an_utterance
+from tests.support.builders import CAMPAIGN, EVENING, SMITH, a_known_party, said
 from tests.support.command_line import run
 
 pytestmark = pytest.mark.usefixtures("keys")
 
-EVENING = SessionId("evening")
-CAMPAIGN = a_campaign().id
 SPOKEN = (
     "We found Odo Fennimore in the old mill.",
     "He tended the lighthouse, and his father was killed there in the flood.",
@@ -55,15 +52,6 @@ ANSWER = {
 
 Server = OpenAiServer | GeminiServer
 both = pytest.mark.parametrize("name", ["openai", "google"])
-
-
-def said(n: int, text: str) -> Utterance:
-    return replace(
-        an_utterance(text, id=f"u{n}", speaker="Tamsin"),
-        session_id=EVENING,
-        at_ms=1_000_000 + n,
-        witnesses=frozenset({SMITH}),
-    )
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from glyphoxa.names.gazetteer import Entry, Gazetteer
 SMITH, INNKEEPER = NpcId("grimjaw"), NpcId("mirelle")
 TAMSIN, BRAN = PlayerId("tamsin"), PlayerId("bran")
 MARKET, FORGE = SceneId("market"), SceneId("forge")
-CAMPAIGN, SESSION = CampaignId("town"), SessionId("s1")
+CAMPAIGN, SESSION, EVENING = CampaignId("town"), SessionId("s1"), SessionId("evening")
 
 
 def a_campaign() -> Campaign:
@@ -93,6 +93,11 @@ def an_utterance(
         witnesses=frozenset({SMITH}),
     )
     return replace(said, **changes)
+
+
+def said(n: int, text: str, *, by: str = "Tamsin", **changes: Any) -> Utterance:
+    """The nth line of an evening."""
+    return an_utterance(text, id=f"u{n}", speaker=by, **{"session_id": EVENING, "at_ms": 1_000_000 + n, **changes})
 
 
 def known(claim: Claim, visibility: Visibility = PUBLIC, **more: Any) -> Fact:
