@@ -162,7 +162,7 @@ async def test_a_cloud_model_s_correction_is_taken_over(name: str, tmp_path: Pat
 
 
 @both
-@pytest.mark.parametrize("reply", ["Sure! Here is the text.", '{"corrected_text": "did Eldrinax come"}', "[]", ""])
+@pytest.mark.parametrize("reply", ["Sure! Here is the text.", '{"corrected_text": "did Eldrinax come"}'])
 async def test_an_answer_that_cannot_be_read_leaves_the_words_that_were_heard(
     name: str, reply: str, tmp_path: Path
 ) -> None:
@@ -172,9 +172,7 @@ async def test_an_answer_that_cannot_be_read_leaves_the_words_that_were_heard(
 
 
 @both
-@pytest.mark.parametrize(
-    "changes", [{"refuse_with": 500}, {"refuse_with": 429}, {"pace": Pace(ttft_ms=600_000), "deadline_ms": 50}]
-)
+@pytest.mark.parametrize("changes", [{"refuse_with": 500}, {"pace": Pace(ttft_ms=600_000), "deadline_ms": 50}])
 async def test_a_provider_that_refuses_or_is_late_leaves_the_words_that_were_heard(
     name: str, changes: dict[str, Any], tmp_path: Path
 ) -> None:
