@@ -35,18 +35,16 @@ class Ending:
 
     Args:
         close_within_s: From the first signal, or `begin`, until the process ends anyway.
-        end: Ends the process with a code, at once.
 
     Attributes:
         act: Called at the first signal, in the event loop. Without a loop the first signal ends the process.
         last_words: Writes what is said and not on disk, in any thread; returns how much of it could not be written.
     """
 
-    def __init__(self, *, close_within_s: float = CLOSE_WITHIN_S, end: Callable[[int], object] = os._exit) -> None:
+    def __init__(self, *, close_within_s: float = CLOSE_WITHIN_S) -> None:
         self.act: Callable[[], object] = lambda: None
         self.last_words: Callable[[], int] = lambda: 0
         self._close_within_s = close_within_s
-        self._end = end
         self._loop: asyncio.AbstractEventLoop | None = None
         self._asked: int | None = None
         self._give_up_at: float | None = None
@@ -129,8 +127,7 @@ class Ending:
 
     def _end_now(self, why: str) -> None:
         if self._closed_as is not None:
-            self._end(self._closed_as)
-            return
+            os._exit(self._closed_as)
         n_lost: list[int] = []
         writing = threading.Thread(target=lambda: n_lost.append(self.last_words()), name="last words", daemon=True)
         writing.start()
@@ -139,7 +136,7 @@ class Ending:
         if why or not is_written:
             words = "what was said is on disk" if is_written else "some of what was said last could not be written"
             os.write(2, f"glyphoxa: {why or 'stopped'}; {words}\n".encode())
-        self._end(self.code)
+        os._exit(self.code)
 
 
 def _heard_by_the_thread(number: int, frame: FrameType | None) -> None: ...
