@@ -1,19 +1,15 @@
 """Finds retired phrases in the project's prose: `python -m tests.support.vocabulary [PATH ...]`.
 
-Prose is what people read: documents, comments, docstrings, messages, page texts and the names of tests. The phrases are
-in `tests/structure/vocabulary.toml`, each with what to write instead.
+Prose is what people read: documents, Python code with the names of tests, comments of other code, and page texts. The
+phrases are in `tests/structure/vocabulary.toml`, each with what to write instead.
 """
 
 from __future__ import annotations
 
-import ast
-import io
 import re
 import subprocess
 import sys
-import tokenize
 import tomllib
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -87,7 +83,7 @@ def _prose(path: str, text: str) -> str:
     if path == "CONTRIBUTING.md":  # its examples quote what not to write
         return re.sub(r"(?ms)^\| instead of.*?\n\n", lambda table: "\n" * table.group().count("\n"), text)
     if suffix == ".py":
-        return _python_prose(text)
+        return re.sub(r"(?m)^(?:async )?def test_\w+", lambda name: name.group().replace("_", " "), text)
     if suffix in _WHOLE or path == "Makefile":
         return text
     if suffix == ".sql":
@@ -95,29 +91,6 @@ def _prose(path: str, text: str) -> str:
     if suffix in _HASH_COMMENTS or path.startswith((".ci/", "deploy/")):
         return re.sub(r"(?m)^(?!.*#).*$|^[^#]+", "", text)
     return ""
-
-
-def _python_prose(text: str) -> str:
-    """Comments, strings and the names of tests, these with spaces between their words."""
-    lines = [[" "] * len(line) for line in text.splitlines()]
-    source = text.splitlines()
-    for token in _prose_tokens(text):
-        (first, start), (last, end) = token.start, token.end
-        for number in range(first, last + 1):
-            begin = start if number == first else 0
-            stop = end if number == last else len(source[number - 1])
-            lines[number - 1][begin:stop] = source[number - 1][begin:stop]
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
-            lines[node.lineno - 1] = list(node.name.replace("_", " "))
-    return "\n".join("".join(line) for line in lines)
-
-
-def _prose_tokens(text: str) -> Iterator[tokenize.TokenInfo]:
-    kinds = {tokenize.COMMENT, tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)}
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type in kinds:
-            yield token
 
 
 if __name__ == "__main__":
