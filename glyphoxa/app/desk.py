@@ -487,6 +487,7 @@ async def desk_of(scope: Scope) -> Desk:
     async def tell(session: SessionId) -> None:
         await (await timeline_writer(store, campaign)).tell_whole(session)
 
+    days = await store.times.times(campaign)
     return Desk(
         store,
         campaign,
@@ -498,8 +499,8 @@ async def desk_of(scope: Scope) -> Desk:
         EntityDesk(campaign, world, inspection, resolver, now_ms),
         Timeline(campaign, world, inspection, now_ms),
         SessionDesk(campaign, world, inspection, store.talk_search, tell, now_ms),
-        TurnDesk(campaign, PostgresTurns(store.database), inspection, resolver),
-        await store.times.times(campaign),
+        TurnDesk(campaign, PostgresTurns(store.database), inspection, resolver, days.calendar),
+        days,
         scope.imports(),
     )
 

@@ -18,7 +18,7 @@ from glyphoxa.cli.scope import CAMPAIGN, desk_at, embedder_or_words, opened_stor
 from glyphoxa.cli.verb import Verb, argument, in_a_loop, limit, one_of
 from glyphoxa.config.memory_graph import RecallMethod
 from glyphoxa.dm.entities import NameResolver
-from glyphoxa.dm.turns import ExplainedPrompt, RecalledThen, prompt_told
+from glyphoxa.dm.turns import ExplainedPrompt, RecalledThen
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import NpcId
@@ -115,13 +115,12 @@ async def _answer(desk: Desk, question: str, contexts: HotContexts, options: arg
     explained = await desk.turns.explain_prompt(replace(found, omitted=missing if options.explain else ()), npc)
     if not explained.memories:
         print(f"{desk.resolver.person(npc)} recalls nothing: {_why_nothing(desk, npc)}")
-    return _shown(desk, explained, is_explained=options.explain)
+    return _shown(explained, is_explained=options.explain)
 
 
-def _shown(desk: Desk, found: ExplainedPrompt, *, is_explained: bool) -> int:
+def _shown(found: ExplainedPrompt, *, is_explained: bool) -> int:
     """Show what was recalled; with the evidence of each, if that is to be explained."""
-    lines = prompt_told(found, desk.resolver, desk.days.calendar)
-    show_lines(line for line in lines if is_explained or line.depth < _EVIDENCE)
+    show_lines(line for line in found.told() if is_explained or line.depth < _EVIDENCE)
     return 0
 
 
@@ -200,7 +199,8 @@ async def _answer_around(desk: Desk, question: str, options: argparse.Namespace)
     memories = (
         RecalledThen(one.recalled, why_rejected=_SEARCHED, path=_path(one, entity, desk.resolver)) for one in found
     )
-    return _shown(desk, ExplainedPrompt(NO_PROMPT, tuple(memories)), is_explained=options.explain)
+    explained = ExplainedPrompt(NO_PROMPT, tuple(memories), desk.resolver, desk.days.calendar)
+    return _shown(explained, is_explained=options.explain)
 
 
 def _path(passage: Passage, around: Entity, resolver: NameResolver) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -36,7 +36,7 @@ from glyphoxa.dm import turns
 from glyphoxa.dm.entities import MAX_FACTS, NameResolver
 from glyphoxa.dm.sessions import short as short_utterance
 from glyphoxa.dm.timeline import beginning_of
-from glyphoxa.dm.wording import IndentedLine, plain, printable
+from glyphoxa.dm.wording import plain, printable
 from glyphoxa.domain.campaign import Campaign, Player
 from glyphoxa.domain.defaults import SUMMARY_TOKENS
 from glyphoxa.domain.errors import InvalidInput, NotFound, counted, did_you_mean
@@ -490,7 +490,7 @@ async def _turns(desk: Desk, options: argparse.Namespace) -> int:
     if options.prompt:
         print(printable(turn.prompt.text) or "its model received no prompt")
     else:
-        show_lines(turns.told(await desk.turns.explain(turn), desk.resolver, desk.days.calendar))
+        show_lines((await desk.turns.explain(turn)).told())
     return 0
 
 
@@ -524,18 +524,18 @@ async def _context(options: argparse.Namespace) -> int:
                 # Its first text takes longer, and a table's is not its first.
                 await embedder.embed_questions(["Good morning."])
             store = await stack.enter_async_context(opened_store(settings, embedder=embedder))
-        about, composed, lines = await _composed(settings, store, options)
+        about, composed, explained = await _composed(settings, store, options)
     if options.json:
         print(json.dumps({**about, **_json_of(composed)}, ensure_ascii=False, indent=2))
     else:
         print(f"{printable(composed.assembled.text)}\n")
-        show_lines(lines)
+        show_lines(explained.told())
     return 0
 
 
 async def _composed(
     settings: Settings, store: Store | None, options: argparse.Namespace
-) -> tuple[dict[str, str], ComposedPrompt, Iterator[IndentedLine]]:
+) -> tuple[dict[str, str], ComposedPrompt, turns.ExplainedPrompt]:
     """Return who asks whom, and where, with the prompt and its explanation."""
     from glyphoxa.app.engines import read_playable
     from glyphoxa.app.memory import SAID_BEFORE
@@ -561,12 +561,11 @@ async def _composed(
     composed = await rehearsal.ask(npc, player, options.say, scene=scene)
     prompt = composed.assembled
     if store is None:
-        lines = turns.prompt_told(turns.unstored(prompt), NameResolver.of(campaign, campaign.entities), None)
+        explained = turns.unstored(prompt, NameResolver.of(campaign, campaign.entities))
     else:
         desk = await desk_in(Scope(store, settings, campaign.id))
         explained = await desk.turns.explain_prompt(prompt, npc.id)
-        lines = turns.prompt_told(explained, desk.resolver, desk.days.calendar)
-    return {"npc": npc.id, "player": player.name, "scene": rehearsal.state.scene.id}, composed, lines
+    return {"npc": npc.id, "player": player.name, "scene": rehearsal.state.scene.id}, composed, explained
 
 
 def _player(campaign: Campaign, wanted: str | None) -> Player:

@@ -1,6 +1,6 @@
 """Why an NPC said what it said, or would say: a prompt, the current state of what the NPC recalled for it, and a turn.
 
-`TurnDesk` explains; `prompt_told` and `told` word an explanation for the terminal and for the desk.
+`TurnDesk` explains; the explanation words itself, for the terminal and for the desk.
 """
 
 from __future__ import annotations
@@ -72,10 +72,13 @@ class ExplainedPrompt:
 
     Attributes:
         memories: Those in the prompt, in that order, then the others.
+        calendar: The story's calendar; None if it does not count days.
     """
 
     prompt: AssembledPrompt
     memories: tuple[RecalledThen, ...]
+    names: NameResolver
+    calendar: StoryCalendar | None = None
 
     @property
     def selected(self) -> tuple[RecalledThen, ...]:
@@ -84,6 +87,65 @@ class ExplainedPrompt:
     @property
     def rejected(self) -> tuple[RecalledThen, ...]:
         return tuple(memory for memory in self.memories if memory.why_rejected)
+
+    def told(self, *, depth: int = 0) -> Iterator[IndentedLine]:
+        """Yield what is in the prompt and why, and what was left out and why."""
+        prompt = self.prompt
+        parts = (f"{part.name}: {part.tokens or 'nothing'}, {part.source}{_took(part)}" for part in prompt.parts)
+        yield from _titled(f"its prompt: about {prompt.tokens} tokens", parts, depth=depth)
+        if self.memories:
+            rest = f", of {len(self.memories)} that it recalled" if self.rejected else ""
+            yield IndentedLine(f"in its prompt: {len(self.selected) or 'nothing'}{rest}", depth)
+        elif prompt.text:
+            yield IndentedLine("recalled nothing", depth)
+        yield from self._told_of(self.selected, depth + 1)
+        talk = (memory.recalled for memory in self.memories)
+        signals = [signal for one in talk if isinstance(one, RecalledUtterance) for signal in one.signals]
+        if signals and not any(signal.startswith(Signal.MEANING) for signal in signals):
+            yield IndentedLine("found by words only: the search by meaning did not contribute", depth + 1)
+        if self.rejected:
+            yield IndentedLine("left out:", depth)
+        yield from self._told_of(self.rejected, depth + 1)
+        yield from _titled("late or failed:", prompt.omitted, depth=depth)
+
+    def _told_of(self, memories: Iterable[RecalledThen], depth: int) -> Iterator[IndentedLine]:
+        for memory in memories:
+            yield IndentedLine(recalled_line(memory.recalled), depth)
+            yield from (IndentedLine(line, depth + 1) for line in self._evidence(memory))
+
+    def _evidence(self, memory: RecalledThen) -> Iterator[str]:
+        recalled = memory.recalled
+        if memory.why_rejected:
+            yield f"left out: {memory.why_rejected}"
+        reason = memory.reason(self.names) or "nobody noted why"
+        yield f"known because: {', '.join((reason, *self._source(memory)))}"
+        if isinstance(recalled, RecalledUtterance) and (recalled.signals or memory.path):
+            cosine = "" if recalled.similarity is None else f", cosine {recalled.similarity:.3f}"
+            by = memory.path or signals_in_words(recalled.signals)
+            yield f"found by: {by} (score {recalled.score:.2f}{cosine})"
+        elif isinstance(recalled, RecalledFact):
+            fact = "" if recalled.is_written else f" (fact {short_fact(recalled.fact_id)})"
+            yield f"found by: {recalled.path or 'a name in what was said'}{fact}"
+        if memory.validity is not None:
+            yield f"holds: {validity_in_words(memory.validity, self.calendar) or 'always'}"
+        if memory.since:
+            yield f"since then: {memory.since}"
+
+    def _source(self, memory: RecalledThen) -> Iterator[str]:
+        """Yield where and when something was said or learned. Facts of a file have only their loading time."""
+        recalled, said = memory.recalled, memory.place.said if memory.place is not None else None
+        if recalled.session_id is None:
+            return
+        if recalled.session_id not in recalled.reason:
+            yield self.names.session(recalled.session_id)
+        if said is not None:
+            yield f"ordinal {said.ordinal}"
+        if at := moment(recalled.at_ms if said is None else said.at_ms):
+            yield at
+
+
+def _took(part: PromptPart) -> str:
+    return "" if part.took_us is None else f", {part.took_us / 1_000:.1f} ms"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +161,27 @@ class ExplainedTurn:
     spoken: Uttered | None
     prompt: ExplainedPrompt
 
+    def told(self) -> Iterator[IndentedLine]:
+        """Yield everything about the turn except its prompt's text."""
+        turn, names = self.turn, self.prompt.names
+        unsaid = (f"{one.text} ({_FAULTS[one.fault]})" for one in turn.unsaid)
+        asked = f"to {names.person(turn.npc_id)}" if turn.npc_id is not None else "to nobody"
+        yield IndentedLine(f"{turn.id}: {turn.speaker_name} {asked}, {when(turn)}")
+        yield from chain(
+            _heard(self, names),
+            _came_of_it(self, names),
+            self.prompt.told(depth=1),
+            _looked_up(turn.looked_up),
+            _titled("rejected before it was said:", unsaid, depth=1),
+            _timeline(turn),
+        )
+        if turn.prompt.text:
+            yield IndentedLine(f"the whole prompt: glyphoxa show turns {short(turn.id)} --prompt", 1)
 
-def unstored(prompt: AssembledPrompt) -> ExplainedPrompt:
+
+def unstored(prompt: AssembledPrompt, names: NameResolver) -> ExplainedPrompt:
     """Explain a prompt of a campaign that is not stored: nothing in it has changed."""
-    return ExplainedPrompt(prompt, tuple(RecalledThen(one, why_rejected=why) for one, why in _recalled(prompt)))
+    return ExplainedPrompt(prompt, tuple(RecalledThen(one, why_rejected=why) for one, why in _recalled(prompt)), names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +195,7 @@ class TurnDesk:
     turns: Turns
     review: Review
     resolver: NameResolver
+    calendar: StoryCalendar | None
 
     async def latest(
         self, *, session: SessionId | None = None, npc: NpcId | None = None, limit: int
@@ -181,7 +261,7 @@ class TurnDesk:
                 validity, since = None, _of_talk(one, place)
             is_inferred = isinstance(one, RecalledFact) and one.fact_id in inferred and not one.is_summary
             memories.append(RecalledThen(one, place, validity, since, why, is_inferred))
-        return ExplainedPrompt(prompt, tuple(memories))
+        return ExplainedPrompt(prompt, tuple(memories), self.resolver, self.calendar)
 
     def _since_of_fact(
         self, npc: NpcId | None, fact: Fact | None, end: EndedFact | None
@@ -239,81 +319,6 @@ def _of_talk(one: Recalled, place: Uttered | None) -> str:
     return "" if words.endswith(place.said.text) else f"its words are now: {place.said.text}"
 
 
-# A prompt: its parts, what the NPC recalled for it and why, and what is missing.
-
-
-def prompt_told(
-    explained: ExplainedPrompt, resolver: NameResolver, calendar: StoryCalendar | None, *, depth: int = 0
-) -> Iterator[IndentedLine]:
-    """Yield what is in a prompt and why, and what was left out and why.
-
-    Args:
-        calendar: The story's calendar; None if it does not count days.
-    """
-    prompt, selected, rejected = explained.prompt, explained.selected, explained.rejected
-    parts = (f"{part.name}: {part.tokens or 'nothing'}, {part.source}{_took(part)}" for part in prompt.parts)
-    yield from _titled(f"its prompt: about {prompt.tokens} tokens", parts, depth=depth)
-    if explained.memories:
-        rest = f", of {len(explained.memories)} that it recalled" if rejected else ""
-        yield IndentedLine(f"in its prompt: {len(selected) or 'nothing'}{rest}", depth)
-    elif prompt.text:
-        yield IndentedLine("recalled nothing", depth)
-    for memory in selected:
-        yield from _memory(memory, resolver, calendar, depth + 1)
-    talk = (memory.recalled for memory in explained.memories)
-    signals = [signal for one in talk if isinstance(one, RecalledUtterance) for signal in one.signals]
-    if signals and not any(signal.startswith(Signal.MEANING) for signal in signals):
-        yield IndentedLine("found by words only: the search by meaning did not contribute", depth + 1)
-    if rejected:
-        yield IndentedLine("left out:", depth)
-    for memory in rejected:
-        yield from _memory(memory, resolver, calendar, depth + 1)
-    yield from _titled("late or failed:", prompt.omitted, depth=depth)
-
-
-def _took(part: PromptPart) -> str:
-    return "" if part.took_us is None else f", {part.took_us / 1_000:.1f} ms"
-
-
-def _memory(
-    memory: RecalledThen, resolver: NameResolver, calendar: StoryCalendar | None, depth: int
-) -> Iterator[IndentedLine]:
-    yield IndentedLine(recalled_line(memory.recalled), depth)
-    yield from (IndentedLine(line, depth + 1) for line in _evidence(memory, resolver, calendar))
-
-
-def _evidence(memory: RecalledThen, resolver: NameResolver, calendar: StoryCalendar | None) -> Iterator[str]:
-    recalled = memory.recalled
-    if memory.why_rejected:
-        yield f"left out: {memory.why_rejected}"
-    reason = memory.reason(resolver) or "nobody noted why"
-    yield f"known because: {', '.join((reason, *_source(memory, resolver)))}"
-    if isinstance(recalled, RecalledUtterance) and (recalled.signals or memory.path):
-        cosine = "" if recalled.similarity is None else f", cosine {recalled.similarity:.3f}"
-        by = memory.path or signals_in_words(recalled.signals)
-        yield f"found by: {by} (score {recalled.score:.2f}{cosine})"
-    elif isinstance(recalled, RecalledFact):
-        fact = "" if recalled.is_written else f" (fact {short_fact(recalled.fact_id)})"
-        yield f"found by: {recalled.path or 'a name in what was said'}{fact}"
-    if memory.validity is not None:
-        yield f"holds: {validity_in_words(memory.validity, calendar) or 'always'}"
-    if memory.since:
-        yield f"since then: {memory.since}"
-
-
-def _source(memory: RecalledThen, resolver: NameResolver) -> Iterator[str]:
-    """Yield where and when something was said or learned. Facts of a campaign file have only their loading time."""
-    recalled, said = memory.recalled, memory.place.said if memory.place is not None else None
-    if recalled.session_id is None:
-        return
-    if recalled.session_id not in recalled.reason:
-        yield resolver.session(recalled.session_id)
-    if said is not None:
-        yield f"ordinal {said.ordinal}"
-    if at := moment(recalled.at_ms if said is None else said.at_ms):
-        yield at
-
-
 def _titled(title: str, lines: Iterable[str], *, depth: int) -> Iterator[IndentedLine]:
     """Yield the lines below a title; nothing if there are none."""
     for n, line in enumerate(lines):
@@ -354,28 +359,6 @@ _FAULTS: Final[Mapping[Fault, str]] = {
 _LONGEST_FOUND: Final = 400
 _SAYS: Final = ("said", "fact", "summary")
 """Keys for a tool's result; one of these, or something else."""
-
-
-def told(explained: ExplainedTurn, resolver: NameResolver, calendar: StoryCalendar | None) -> Iterator[IndentedLine]:
-    """Yield everything about a turn except its prompt.
-
-    Args:
-        calendar: The story's calendar; None if it does not count days.
-    """
-    turn = explained.turn
-    unsaid = (f"{one.text} ({_FAULTS[one.fault]})" for one in turn.unsaid)
-    asked = f"to {resolver.person(turn.npc_id)}" if turn.npc_id is not None else "to nobody"
-    yield IndentedLine(f"{turn.id}: {turn.speaker_name} {asked}, {when(turn)}")
-    yield from chain(
-        _heard(explained, resolver),
-        _came_of_it(explained, resolver),
-        prompt_told(explained.prompt, resolver, calendar, depth=1),
-        _looked_up(turn.looked_up),
-        _titled("rejected before it was said:", unsaid, depth=1),
-        _timeline(turn),
-    )
-    if turn.prompt.text:
-        yield IndentedLine(f"the whole prompt: glyphoxa show turns {short(turn.id)} --prompt", 1)
 
 
 def when(turn: TurnRecord) -> str:

@@ -11,7 +11,6 @@ from fastapi import Request
 
 from glyphoxa.app.desk import Desk
 from glyphoxa.chronicle.timeline import EventNode
-from glyphoxa.dm.turns import prompt_told
 from glyphoxa.domain.errors import NotFound
 from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.domain.knowledge import DM
@@ -57,7 +56,7 @@ async def _last_prompt(desk: Desk, npc: NpcId) -> Shown | None:
         record = await desk.turns.find(turn.id, npc=npc)
         if record.prompt.parts:
             explained = await desk.turns.explain_prompt(record.prompt, npc)
-            return {"turn": record, "lines": prompt_told(explained, desk.resolver, desk.days.calendar)}
+            return {"turn": record, "lines": explained.told()}
     return None
 
 

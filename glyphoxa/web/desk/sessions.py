@@ -288,9 +288,8 @@ async def turn_page(frame: DeskFrame, request: Request) -> Shown:
     desk = await frame.desk()
     record = await desk.turns.find(request.path_params["turn"])
     explained = await desk.turns.explain(record)
-    told = turn_told.told(explained, desk.resolver, desk.days.calendar)
     npc = "" if record.npc_id is None else desk.resolver.person(record.npc_id)
-    return {"short": turn_told.short(record.id), "npc": npc, "told": told, "prompt": record.prompt.text}
+    return {"short": turn_told.short(record.id), "npc": npc, "told": explained.told(), "prompt": record.prompt.text}
 
 
 @PAGES.get("/desk/ask", "ask")
@@ -314,7 +313,7 @@ async def ask_page(frame: DeskFrame, request: Request) -> Shown:
         prompt = (await rehearse(source, frame.table, npc, player, line)).assembled
         desk = await frame.desk()
         explained = await desk.turns.explain_prompt(prompt, npc)
-        told = [*turn_told.prompt_told(explained, desk.resolver, desk.days.calendar)]
+        told = [*explained.told()]
     return {
         "npcs": [{"id": each, "name": name} for each, name in npcs.items()],
         "players": [{"id": each.id, "name": each.name} for each in players.values()],

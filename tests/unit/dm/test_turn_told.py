@@ -10,7 +10,7 @@ import pytest
 
 from glyphoxa.cli.render import show_lines
 from glyphoxa.dm.ports import CitedUtterance, Uttered
-from glyphoxa.dm.turns import LAST, TurnDesk, told
+from glyphoxa.dm.turns import LAST, TurnDesk
 from glyphoxa.dm.wording import IndentedLine
 from glyphoxa.domain.calendar import StoryCalendar
 from glyphoxa.domain.errors import InvalidInput, NotFound
@@ -114,9 +114,8 @@ class Evening:
 
     def __init__(self, *turns: TurnRecord, calendar: StoryCalendar | None = None) -> None:
         self.turns = TurnsTwin(turns)
-        self.calendar = calendar
         self.world = a_world()
-        self.desk = TurnDesk(CAMPAIGN, self.turns, self.world, self.world.resolver())
+        self.desk = TurnDesk(CAMPAIGN, self.turns, self.world, self.world.resolver(), calendar)
 
     async def happens(self, *events: Event) -> None:
         await self.world.commit(CAMPAIGN, events, Cause("dm", 5_000))
@@ -124,7 +123,7 @@ class Evening:
     async def told(self, turn: str = LAST) -> list[str]:
         """The lines, each with two blanks for what it stands below."""
         explained = await self.desk.explain(await self.desk.find(turn))
-        return [f"{'  ' * line.depth}{line.text}" for line in told(explained, self.desk.resolver, self.calendar)]
+        return [f"{'  ' * line.depth}{line.text}" for line in explained.told()]
 
 
 async def test_turn_tells_how_the_line_was_judged_by_whom_and_why() -> None:
