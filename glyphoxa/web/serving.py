@@ -33,31 +33,25 @@ BACKLOG = 64
 _EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104 - compared, not bound
 
 
-class AddressOptions(NamedTuple):
-    """The options that set an address."""
-
-    host: str = "--host"
-    port: str = "--port"
-
-
-OPTIONS = AddressOptions()
-
-
-def bind(host: str, port: int, *, named: AddressOptions = OPTIONS) -> socket.socket:
+def bind(host: str, port: int, *, options: tuple[str, str] = ("--host", "--port")) -> socket.socket:
     """Bind an address without listening yet, so that a taken port is found before models load.
+
+    Args:
+        options: Names of what sets host and port, for the messages.
 
     Raises:
         Unavailable: The port is in use, or may not be used.
         InvalidInput: The host is not an address of this machine.
     """
+    host_option, port_option = options
     if not 0 <= port <= 65_535:
-        raise InvalidInput(f"{named.port} {port} is not a port; valid: 0 to 65535")
+        raise InvalidInput(f"{port_option} {port} is not a port; valid: 0 to 65535")
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
     except (socket.gaierror, UnicodeError) as error:
-        raise InvalidInput(f"{named.host} {host!r} is not an address or a name of this machine") from error
+        raise InvalidInput(f"{host_option} {host!r} is not an address or a name of this machine") from error
     listener = socket.socket(family, kind, protocol)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -68,10 +62,10 @@ def bind(host: str, port: int, *, named: AddressOptions = OPTIONS) -> socket.soc
         listener.close()
         if error.errno == errno.EADDRINUSE:
             raise Unavailable(
-                f"port {port} on {host} is in use; choose another with {named.port} (0 takes any free one)"
+                f"port {port} on {host} is in use; choose another with {port_option} (0 takes any free one)"
             ) from error
         if error.errno == errno.EACCES:
-            raise Unavailable(f"port {port} is reserved for root; choose one above 1023 with {named.port}") from error
+            raise Unavailable(f"port {port} is reserved for root; choose one above 1023 with {port_option}") from error
         raise InvalidInput(f"cannot serve on {host}:{port}: {error.strerror}") from error
     return listener
 

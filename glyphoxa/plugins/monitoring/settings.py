@@ -51,10 +51,10 @@ def open_metrics(settings: Settings) -> Observer | None:
         return None
     need("prometheus_client", by="observability.metrics_port", extra="observe")
     from glyphoxa.plugins.monitoring.metrics import TableMetrics
-    from glyphoxa.web.serving import AddressOptions, bind
+    from glyphoxa.web.serving import bind
 
-    named = AddressOptions("observability.metrics_host", "observability.metrics_port")
-    return TableMetrics(bind(chosen.metrics_host, chosen.metrics_port, named=named))
+    options = ("observability.metrics_host", "observability.metrics_port")
+    return TableMetrics(bind(chosen.metrics_host, chosen.metrics_port, options=options))
 
 
 def open_traces(settings: Settings) -> Observer | None:

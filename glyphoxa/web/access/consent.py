@@ -12,8 +12,7 @@ from __future__ import annotations
 import json
 import os
 import threading
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from hashlib import sha256
@@ -22,6 +21,7 @@ from typing import Final
 
 from pydantic import TypeAdapter
 
+from glyphoxa.actors.clock import now_ms
 from glyphoxa.config.recipients import HERE, PROVIDERS, host_of
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.dsn import Dsn
@@ -158,22 +158,13 @@ class ConsentRegister:
         path: A result of `records.consents_path`.
         text: The present text of the consent.
         others: The same in other languages.
-        now_s: Unix time in seconds.
 
     Raises:
         InvalidInput: The file cannot be read.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        text: ConsentText,
-        *,
-        others: Iterable[ConsentText] = (),
-        now_s: Callable[[], float] = time.time,
-    ) -> None:
+    def __init__(self, path: Path, text: ConsentText, *, others: Iterable[ConsentText] = ()) -> None:
         self._path = path
-        self._now_s = now_s
         self._writing = threading.Lock()
         self.text = text
         self._texts = {each.digest: each for each in (text, *others)}
@@ -196,23 +187,17 @@ class ConsentRegister:
         """Withdraw a consent at once; `decide` stores it."""
         self._latest.pop((sitter(grants, player), player), None)
 
-    def decide(self, grants: Grants, player: PlayerId, *, agrees: bool, text: ConsentText | None = None) -> Consent:
-        """Store a decision on disk. Blocks: call it in a thread.
-
-        Args:
-            text: The text that they were shown; None: the campaign's.
+    def decide(self, grants: Grants, player: PlayerId, *, agrees: bool, text: ConsentText) -> None:
+        """Store a decision about the text that was shown on disk. Blocks: call it in a thread.
 
         Raises:
             InvalidInput: It cannot be written; nothing was decided.
         """
-        now_ms = int(self._now_s() * 1_000)
         who = sitter(grants, player)
-        shown = text or self.text
-        consent = Consent(now_ms, who, player, agrees, shown.digest, shown.whole)
+        consent = Consent(now_ms(), who, player, agrees, text.digest, text.whole)
         with self._writing:
             self._append(consent)
             self._latest[who, player] = consent
-        return consent
 
     def current(self) -> list[Consent]:
         """Return the last decision of each person, by seat, including those about an earlier text."""
