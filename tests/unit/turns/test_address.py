@@ -51,6 +51,13 @@ def test_an_address_only_npc_answers_nobody_who_does_not_call_it() -> None:
     assert addressing.decide(TAMSIN, said(called(SMITH)), present=(SMITH,), names=NAMES, at_ms=1).npc == SMITH
 
 
+def test_npc_with_the_exact_role_goes_before_one_with_a_similar_role() -> None:
+    cast = Cast({SMITH: CastMember(SMITH, "Grimjaw", "smith"), INNKEEPER: CastMember(INNKEEPER, "Mirelle", "farrier")})
+    called_by_role = [AddresseeMention(npc, "smith", 0, CallKind.CALLED, end=5, is_role=True) for npc in BOTH]
+    asked = Understood.of("Smith, what does it cost?", called_by_role)
+    assert Addressing(cast).decide(TAMSIN, asked, present=BOTH, names=NAMES, at_ms=0).npc == SMITH
+
+
 def test_conversation_partner_is_tracked_per_player() -> None:
     addressing = Addressing()
     addressing.remember(TAMSIN, SMITH, at_ms=0)

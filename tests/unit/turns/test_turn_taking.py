@@ -201,10 +201,10 @@ def test_a_second_question_to_a_busy_npc_waits_for_its_answer_to_the_first() -> 
     evening.says(TAMSIN, "Grimjaw, hello.", at_ms=0)
     first = evening.the_turn()
     evening.hear(TurnEnded(a_draft(BRAN, "Grimjaw, what is that?"), 1_500), at_ms=1_500)
-    assert len(evening.of(Begin)) == 1
+    assert (len(evening.of(Begin)), evening.talk.n_waiting) == (1, 1)
     evening.finish(first, at_ms=4_000)
     begun = evening.the_turn()
-    assert begun.question.text == "Grimjaw, what is that?"
+    assert (begun.question.text, evening.talk.n_waiting) == ("Grimjaw, what is that?", 0)
 
 
 def test_no_filler_when_the_first_clause_is_about_to_come() -> None:
