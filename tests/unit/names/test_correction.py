@@ -114,6 +114,8 @@ def test_misheard_names_are_corrected(names: Corrector, heard: str, meant: str) 
         (MANY, "Crooket go and find."),
         (MANY, "Xullroe burned for two."),
         (MANY, "Immavable i run away."),
+        # A last name that was misheard, and what was said before.
+        (MANY, "Tower of kastellane."),
         # Nicknames that nobody listed.
         (MANY, "Mad Brak!"),
         (MANY, "Red Joss!"),

@@ -117,6 +117,7 @@ def test_cologne_phonetics_gives_the_published_codes(word: str, code: str) -> No
         (("Xaver",), "4837"),
         (("Hexe", "Hekse"), "048"),
         (("Celle", "Zelle"), "85"),
+        (("Claus", "Klaus"), "458"),
         (("Cäsar",), "487"),
         (("Straße", "Strasse"), "8278"),
     ],

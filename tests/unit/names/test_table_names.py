@@ -147,6 +147,7 @@ def test_who_is_part_of_a_place_s_name_is_not_called() -> None:
 def test_a_word_that_is_a_name_calls_nobody_whose_name_sounds_so() -> None:
     names = names_of_the_town()
     assert [mention.name for mention in names.understand("brawn, come here.").mentions] == ["Bran"]
+    assert [mention.name for mention in names.understand("Grimjaw! brawn, come here.").mentions] == ["Grimjaw"]
     change(names, put=Entry("Brawn", EntityId("b"), "item"))
     assert names.understand("brawn, come here.").mentions == ()
 

@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glyphoxa.domain.budgets import Budgets
-from glyphoxa.domain.ids import FactId, SessionId
+from glyphoxa.domain.ids import EntityId, FactId, SessionId
 from glyphoxa.domain.knowledge import Recalled, RecalledFact, RecalledSummary, RecalledUtterance
 from glyphoxa.language.prompt_quotes import recalled_line
 from glyphoxa.language.sentences import tokens_of
-from glyphoxa.prompt.select import chosen
+from glyphoxa.prompt.select import chosen, written
 from tests.support.proof import n_examples
 from tests.support.recalled import a_fact, heard
 
@@ -30,6 +30,11 @@ def test_what_bears_on_the_question_most_is_told_however_short_the_rest_is() -> 
     best = said("Tamsin said: My brother Joren was lost in the fen beyond Graumsted, three winters ago.")
     short = [said(f"Bran said: No {n}.", score=0.8) for n in range(5)]
     assert chosen([best, *short], tokens=tokens_of(best.text), most=3) == [best]
+
+
+def test_sentence_of_the_bible_nearer_to_the_question_is_told_first() -> None:
+    far, near = (written(text, "bible", EntityId("inn"), nearness) for text, nearness in (("far", 0.3), ("near", 0.4)))
+    assert texts([far, near], most=1) == "near"
 
 
 def test_of_two_that_bear_on_it_as_much_the_shorter_leaves_room() -> None:

@@ -226,6 +226,7 @@ def test_the_examples_say_what_is_known_of_an_npc_in_the_campaigns_language() ->
         ("It is the spring of 1350.", True),
         ("The year is 2139.", False),
         ("In 1926 a liner sails, built in 1899.", False),
+        ("In 1900 a liner sails.", False),
         ("A berth costs 1,200 credits.", False),
         ("", False),
     ],
