@@ -8,7 +8,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy import float32
 from numpy.typing import NDArray
@@ -169,7 +169,7 @@ Step = tuple[int, list[str], str, set[NpcId], bool, str]
 
 
 def history(steps: Sequence[Step]) -> list[FeedUtterance]:
-    """Session and ordinal of an utterance never change."""
+    """Session, ordinal and time of an utterance never change. Sessions overlap, and two may begin at the same time."""
     sessions: dict[int, str] = {}
     told = []
     for change_seq, (n, words, first_session, witnesses, retracted, speaker) in enumerate(steps):
@@ -178,6 +178,7 @@ def history(steps: Sequence[Step]) -> list[FeedUtterance]:
                 n,
                 " ".join(words),
                 session=sessions.setdefault(n, first_session),
+                at_ms=1_000 * (n // 2),
                 change_seq=change_seq,
                 witnesses=frozenset(witnesses),
                 retracted=retracted,
@@ -192,6 +193,7 @@ def final(told: Iterable[FeedUtterance]) -> list[FeedUtterance]:
 
 
 @given(TALK, st.lists(st.sampled_from(WORDS), min_size=1, max_size=3))
+@example([(n, ["rain"], session, {SMITH}, False, "Tamsin") for n, session in enumerate(("s2", "s1"))], ["rain"])
 def test_grown_word_by_word_or_read_after_a_restart_it_answers_the_same(steps: list[Step], asked: list[str]) -> None:
     told, question = history(steps), " ".join(asked)
     grown = an_index([])
