@@ -19,7 +19,7 @@ from benchmarks.invented import Embeddings, InventedCampaign, Turn
 from benchmarks.runner import tell
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.transcript.chunking import chunk_id, pieces_of
-from glyphoxa.world.events import Cause, Event
+from glyphoxa.world.event_log import Cause, Event
 
 _EVENTS_AT_ONCE: Final = 500
 _CENTRES: Final = 2_000

@@ -12,14 +12,13 @@ from loguru import logger
 
 from glyphoxa.actors.clock import now_ms
 from glyphoxa.actors.pacing import LONGEST_WAIT_MS, RateLimit
-from glyphoxa.adapters.postgres.chronicle_log import PostgresChronicleLog
+from glyphoxa.adapters.postgres.reading_progress import PostgresChronicleLog
 from glyphoxa.adapters.postgres.server.listen import NAMES, SAID
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.learned_names import PostgresLearnedNames
 from glyphoxa.app.models import load_llama
 from glyphoxa.chat.asker import ModelAsker, QuestionLimits
 from glyphoxa.chat.questions import StructuredLlm
-from glyphoxa.chronicle.atoms import Grafter
 from glyphoxa.chronicle.chronicler import EXTRACT_MS, LOOK_AGAIN_MS, Chronicler, ChronicleWorker
 from glyphoxa.chronicle.coined_terms import CoinedTerms
 from glyphoxa.chronicle.curator import Curating, Curator, LookUp
@@ -30,6 +29,7 @@ from glyphoxa.chronicle.rules_extractor import RulesExtractor
 from glyphoxa.chronicle.salience import VECTORS_OF
 from glyphoxa.chronicle.summaries import LlmSummariser
 from glyphoxa.chronicle.timeline import TimelineWriter
+from glyphoxa.chronicle.utterance_nodes import Grafter
 from glyphoxa.config.provider_sections import CompletionSettings, CorrectionSettings
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.campaign import Campaign

@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 
 from glyphoxa.actors.clock import now_ms
 from glyphoxa.adapters.local.hibari_voice import PRESETS
-from glyphoxa.adapters.postgres.chronicle_log import PostgresChronicleLog
+from glyphoxa.adapters.postgres.reading_progress import PostgresChronicleLog
 from glyphoxa.adapters.postgres.server.offload import offload
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.transcript.log import PostgresTurns
@@ -22,11 +22,11 @@ from glyphoxa.adapters.postgres.world.learned_names import PostgresLearnedNames
 from glyphoxa.app.background import timeline_writer
 from glyphoxa.app.recaps import ROWS_A_LINE, ROWS_A_NAME, SessionRecaps
 from glyphoxa.app.scope import Scope
-from glyphoxa.chronicle.atoms import place_of
 from glyphoxa.chronicle.ports import said_in
 from glyphoxa.chronicle.summaries import LineSelection
 from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance
 from glyphoxa.chronicle.timeline import EventNode
+from glyphoxa.chronicle.utterance_nodes import place_of
 from glyphoxa.config.settings import Settings
 from glyphoxa.dm.actions import FactName, Option, Question, SessionName, action, listed
 from glyphoxa.dm.entities import EntityDesk, NameResolver
@@ -53,7 +53,7 @@ from glyphoxa.names.learning import NamesDesk
 from glyphoxa.prompt.identity import examples_draft, persona_draft
 from glyphoxa.transcript.ports import TalkFilter
 from glyphoxa.transcript.sessions import LastSessions, session_of
-from glyphoxa.world.events import Cause, WorldEvent
+from glyphoxa.world.event_log import Cause, WorldEvent
 from glyphoxa.world.fact_events import FactReplaced
 from glyphoxa.world.graph import Known
 

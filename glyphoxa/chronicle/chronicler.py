@@ -23,7 +23,6 @@ from loguru import logger
 
 from glyphoxa.actors.deadline import answered_within
 from glyphoxa.actors.supervisor import follow
-from glyphoxa.chronicle.atoms import Grafter
 from glyphoxa.chronicle.coined_terms import CoinedTerms
 from glyphoxa.chronicle.effects import Effects, effects_of
 from glyphoxa.chronicle.ports import (
@@ -37,6 +36,7 @@ from glyphoxa.chronicle.ports import (
     Unread,
 )
 from glyphoxa.chronicle.talk import LONGEST, Extraction, KnownEntity, NumberedUtterance, SceneTalk, stretches
+from glyphoxa.chronicle.utterance_nodes import Grafter
 from glyphoxa.domain.campaign import Findings
 from glyphoxa.domain.defaults import CHECK_EVERY
 from glyphoxa.domain.errors import GlyphoxaError, Unavailable

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from glyphoxa.chronicle.atoms import StateAtom
 from glyphoxa.chronicle.statements import sentences_of
 from glyphoxa.chronicle.talk import (
     NOT_TOLD,
@@ -22,6 +21,7 @@ from glyphoxa.chronicle.talk import (
     NumberedUtterance,
     SceneTalk,
 )
+from glyphoxa.chronicle.utterance_nodes import StateAtom
 from glyphoxa.domain.campaign import Findings
 from glyphoxa.domain.ids import EntityId, NpcId, UtteranceId
 from glyphoxa.domain.knowledge import AUTO_ACCEPT, NEVER, Claim, Provenance, Visibility, witnessed_by
@@ -30,7 +30,7 @@ from glyphoxa.language.lexicon import lexicon
 from glyphoxa.language.words import fold
 from glyphoxa.names.resolve import Called, Resolver
 from glyphoxa.world.entity_events import EntityAdded, EntityScoped
-from glyphoxa.world.events import Cause, Event
+from glyphoxa.world.event_log import Cause, Event
 from glyphoxa.world.fact_events import FactStated
 from glyphoxa.world.state import rule_of
 

@@ -21,7 +21,7 @@ from pydantic import ConfigDict
 from glyphoxa.actors.deadline import answered_within
 from glyphoxa.chat.asker import ModelAsker
 from glyphoxa.chat.questions import ModelAnswer, ModelQuestion, Unparseable
-from glyphoxa.chronicle.consent import ConsentRequest, consent_request
+from glyphoxa.chronicle.forget_requests import ConsentRequest, consent_request
 from glyphoxa.chronicle.llm_task import numbered, visible_lines
 from glyphoxa.chronicle.ports import Checked, JudgedUtterance
 from glyphoxa.chronicle.salience import Line, Salience, SalienceJudge

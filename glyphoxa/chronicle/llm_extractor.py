@@ -17,7 +17,6 @@ from pydantic import AfterValidator, Field, SkipValidation
 
 from glyphoxa.chat.asker import ModelAsker, QuestionLimits
 from glyphoxa.chat.questions import JsonSchema, ModelAnswer, ModelQuestion, OneOf, Unparseable, take_each
-from glyphoxa.chronicle.atoms import said_in_words
 from glyphoxa.chronicle.effects import MAX_NAME_CHARS, MAX_VALUE_CHARS, folded
 from glyphoxa.chronicle.llm_task import (
     ClaimRejected,
@@ -40,6 +39,7 @@ from glyphoxa.chronicle.talk import (
     NumberedUtterance,
     SceneTalk,
 )
+from glyphoxa.chronicle.utterance_nodes import said_in_words
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import EntityId, UtteranceId
 from glyphoxa.domain.node_types import DEFAULT_SCHEMA, ENTITY_TYPES, NodeType, Schema

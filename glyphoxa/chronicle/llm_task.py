@@ -14,8 +14,8 @@ from typing import Annotated, Final, TypeAlias
 from pydantic import Field
 
 from glyphoxa.chat.questions import Unparseable
-from glyphoxa.chronicle.consent import asks_to_forget
 from glyphoxa.chronicle.effects import folded
+from glyphoxa.chronicle.forget_requests import asks_to_forget
 from glyphoxa.chronicle.statements import LEAST, sentences_of, stands_in
 from glyphoxa.chronicle.talk import NOT_TOLD, Kind, NumberedUtterance
 from glyphoxa.language.calls import NamedPlace

@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
-from glyphoxa.chronicle.atoms import StateAtom
 from glyphoxa.chronicle.effects import Effect
 from glyphoxa.chronicle.talk import Extraction, KnownEntity, NumberedUtterance, SceneTalk
+from glyphoxa.chronicle.utterance_nodes import StateAtom
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId

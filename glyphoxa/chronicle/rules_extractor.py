@@ -7,8 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from glyphoxa.chronicle.atoms import said_in_words
-from glyphoxa.chronicle.consent import asks_to_forget
+from glyphoxa.chronicle.forget_requests import asks_to_forget
 from glyphoxa.chronicle.statements import (
     SPEAKER,
     MarkedSentence,
@@ -27,6 +26,7 @@ from glyphoxa.chronicle.talk import (
     NumberedUtterance,
     SceneTalk,
 )
+from glyphoxa.chronicle.utterance_nodes import said_in_words
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.ids import EntityId, UtteranceId
 from glyphoxa.language.calls import CallKind, NamedPlace, calls_in

@@ -24,7 +24,7 @@ import numpy as np
 from numpy import float32
 from numpy.typing import NDArray
 
-from glyphoxa.chronicle.consent import asks_to_forget
+from glyphoxa.chronicle.forget_requests import asks_to_forget
 from glyphoxa.chronicle.statements import PEOPLE, facts_in, sentences_of
 from glyphoxa.language.calls import NamedPlace
 from glyphoxa.language.lexicon import lexicon, primary_language

@@ -17,7 +17,6 @@ from pydantic import Field, SkipValidation
 
 from glyphoxa.chat.asker import ModelAsker
 from glyphoxa.chat.questions import ModelAnswer, ModelQuestion, Unparseable, take_each
-from glyphoxa.chronicle.atoms import said_in_words
 from glyphoxa.chronicle.llm_task import ClaimRejected, LineNumber, VisibleLines, numbered, visible_lines
 from glyphoxa.chronicle.rules_extractor import PEOPLE, without_called
 from glyphoxa.chronicle.salience import SalienceJudge, names_in
@@ -28,6 +27,7 @@ from glyphoxa.chronicle.statements import (
     sentences_of,
 )
 from glyphoxa.chronicle.talk import NumberedUtterance, tellable
+from glyphoxa.chronicle.utterance_nodes import said_in_words
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.defaults import SUMMARY_TOKENS
 from glyphoxa.domain.errors import GlyphoxaError

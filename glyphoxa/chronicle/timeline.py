@@ -19,11 +19,11 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Final, Protocol
 
-from glyphoxa.chronicle.atoms import place_of
 from glyphoxa.chronicle.ports import ChronicleLog, said_in
 from glyphoxa.chronicle.rules_extractor import names_of
 from glyphoxa.chronicle.summaries import LlmSummariser, Teller, Told
 from glyphoxa.chronicle.talk import LONGEST, NumberedUtterance, stretches
+from glyphoxa.chronicle.utterance_nodes import place_of
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.defaults import SUMMARY_TOKENS
 from glyphoxa.domain.errors import InvalidInput
@@ -45,7 +45,7 @@ from glyphoxa.transcript.sessions import (
     tier_of,
 )
 from glyphoxa.world.entity_events import EntityAdded
-from glyphoxa.world.events import Cause, Event
+from glyphoxa.world.event_log import Cause, Event
 from glyphoxa.world.fact_events import FactStated
 
 NODE_TOKENS: Final = 50

@@ -32,7 +32,7 @@ from glyphoxa.language.facts import (
     short,
     validity_in_words,
 )
-from glyphoxa.world.events import WorldEvent
+from glyphoxa.world.event_log import WorldEvent
 
 if TYPE_CHECKING:
     from glyphoxa.app.desk import Desk

@@ -38,7 +38,7 @@ from glyphoxa.domain.knowledge import PUBLIC
 from glyphoxa.language.facts import claim_in_words, short, visibility_in_words
 from glyphoxa.npc.commands import scene_called
 from glyphoxa.transcript.sessions import LastSessions
-from glyphoxa.world.events import Cause
+from glyphoxa.world.event_log import Cause
 
 _MOST_SHOWN = 50
 

@@ -432,7 +432,7 @@ async def _recap(scope: Scope, options: argparse.Namespace) -> int:
     argument("--all", help="include the other lines, with reasons"),
 )
 async def _worth(scope: Scope, options: argparse.Namespace) -> int:
-    from glyphoxa.adapters.postgres.chronicle_log import PostgresChronicleLog
+    from glyphoxa.adapters.postgres.reading_progress import PostgresChronicleLog
     from glyphoxa.app.background import RULES
     from glyphoxa.chronicle.ports import pages_of
     from glyphoxa.chronicle.talk import SceneTalk

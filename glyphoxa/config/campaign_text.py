@@ -23,7 +23,7 @@ from glyphoxa.config.located_yaml import (
 )
 from glyphoxa.domain.ids import INVISIBLE, plain_name
 from glyphoxa.language.lexicon import texts
-from glyphoxa.language.markup import plain_text, unknown_markup
+from glyphoxa.language.plain_text import plain_text, unknown_markup
 
 _NAMES: Final = frozenset({"name", "entity", "source", "target", "location", "aliases", "known_by", "known_in", "npcs"})
 """Keys whose values are names."""

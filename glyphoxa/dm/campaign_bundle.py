@@ -23,7 +23,7 @@ from glyphoxa.domain.ids import CampaignId, EntityId, FactId, slug
 from glyphoxa.domain.knowledge import NEVER, Claim, Fact, Visibility
 from glyphoxa.transcript.sessions import EPISODE
 from glyphoxa.world.entity_events import EntityAdded
-from glyphoxa.world.events import Cause, Event
+from glyphoxa.world.event_log import Cause, Event
 from glyphoxa.world.fact_events import FactStated
 from glyphoxa.world.state import WorldEntity, WorldState
 

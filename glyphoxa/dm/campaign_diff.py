@@ -37,7 +37,7 @@ from glyphoxa.world.entity_events import (
     EntityScoped,
     SlotDeclared,
 )
-from glyphoxa.world.events import Cause, Event, WorldEvent, apply
+from glyphoxa.world.event_log import Cause, Event, WorldEvent, apply
 from glyphoxa.world.fact_events import FactRejected, FactReplaced, FactScoped, FactStated
 from glyphoxa.world.file_claims import OFFERED, Guards, Loading, claims_of
 from glyphoxa.world.state import WorldState, rule_of, slot_of

@@ -42,7 +42,7 @@ from glyphoxa.world.entity_events import (
     EntityRemoved,
     EntityScoped,
 )
-from glyphoxa.world.events import Cause, Event, WorldEvent, dropped
+from glyphoxa.world.event_log import Cause, Event, WorldEvent, dropped
 from glyphoxa.world.fact_events import FactStated
 from glyphoxa.world.file_claims import attribute_claims, offered
 from glyphoxa.world.graph import WorldHistory

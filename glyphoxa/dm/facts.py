@@ -45,7 +45,7 @@ from glyphoxa.language.facts import (
     place,
     short,
 )
-from glyphoxa.world.events import Event, WorldEvent
+from glyphoxa.world.event_log import Event, WorldEvent
 from glyphoxa.world.fact_events import (
     FactClosed,
     FactConfirmed,

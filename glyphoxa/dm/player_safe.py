@@ -23,7 +23,7 @@ from glyphoxa.language.words import fold, words
 from glyphoxa.names.naming import Name, without_titles
 from glyphoxa.names.reader import is_written_as_a_name
 from glyphoxa.world.entity_events import SlotDeclared
-from glyphoxa.world.events import Cause, Event
+from glyphoxa.world.event_log import Cause, Event
 from glyphoxa.world.state import WorldEntity, WorldState
 
 _OF_A_SECRET: Final = 2

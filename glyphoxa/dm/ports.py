@@ -11,7 +11,7 @@ from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId, SessionId, 
 from glyphoxa.domain.judgement import Judged
 from glyphoxa.domain.knowledge import EndedFact, Fact, Viewer
 from glyphoxa.domain.turn import TurnRecord, Unaddressed
-from glyphoxa.world.events import WorldEvent
+from glyphoxa.world.event_log import WorldEvent
 
 
 @dataclass(frozen=True, slots=True)

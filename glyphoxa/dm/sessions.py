@@ -15,7 +15,7 @@ from glyphoxa.domain.knowledge import DM, PUBLIC, Claim, Fact, Visibility, witne
 from glyphoxa.transcript.ports import TalkFilter, TalkSearch
 from glyphoxa.transcript.sessions import EPISODE, episode_name, episode_of
 from glyphoxa.world.entity_events import EntityAdded, EntityScoped
-from glyphoxa.world.events import Cause, Event, WorldEvent
+from glyphoxa.world.event_log import Cause, Event, WorldEvent
 from glyphoxa.world.fact_events import FactReplaced, FactScoped
 from glyphoxa.world.graph import WorldHistory
 

@@ -16,7 +16,7 @@ from glyphoxa.domain.knowledge import Claim, Fact, Viewer
 from glyphoxa.names.wrong_forms import FormHeard
 from glyphoxa.transcript.sessions import episode_of
 from glyphoxa.world.entity_events import EntitiesMerged, EntityRemoved
-from glyphoxa.world.events import (
+from glyphoxa.world.event_log import (
     Cause,
     RolledBack,
     TalkErased,

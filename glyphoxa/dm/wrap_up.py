@@ -20,12 +20,12 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Final, NamedTuple
 
-from glyphoxa.chronicle.atoms import said_in_words
 from glyphoxa.chronicle.rules_extractor import without_called
 from glyphoxa.chronicle.salience import Line, SalienceJudge, names_in
 from glyphoxa.chronicle.statements import FIRST_PERSON, sentences_of
 from glyphoxa.chronicle.summaries import LineSelection
 from glyphoxa.chronicle.talk import NumberedUtterance, tellable
+from glyphoxa.chronicle.utterance_nodes import said_in_words
 from glyphoxa.dm.entities import NameResolver, storable
 from glyphoxa.dm.player_safe import PlayersView
 from glyphoxa.domain.campaign import Entity
@@ -38,7 +38,7 @@ from glyphoxa.domain.session_state import SummarySentence
 from glyphoxa.language.sentences import shortened
 from glyphoxa.language.text import Text, Weights, log_odds, shipped, stem_of_content
 from glyphoxa.language.words import fold
-from glyphoxa.world.events import Cause
+from glyphoxa.world.event_log import Cause
 from glyphoxa.world.fact_events import FactConfirmed, FactRejected, FactReplaced, FactStated
 
 MOST_LINES: Final = 40

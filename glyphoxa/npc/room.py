@@ -12,7 +12,7 @@ from typing import assert_never
 
 from glyphoxa.actors.clock import TableClock
 from glyphoxa.actors.supervisor import Mailbox
-from glyphoxa.chronicle.consent import ConsentRequest, consent_request
+from glyphoxa.chronicle.forget_requests import ConsentRequest, consent_request
 from glyphoxa.domain.campaign import Scene
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.events import NpcSilent, NpcSpeaks, NpcThinks, SceneChanged, TurnFinished

@@ -39,7 +39,7 @@ from glyphoxa.recall.shared_read import SharedRead
 from glyphoxa.recall.time_reader import MOST_CHARACTERS
 from glyphoxa.recall.vectors import ABOUT_IT, AT_HAND, MOST_TEXTS, NOTHING_NEAR, QuestionVectors, TextVectors
 from glyphoxa.transcript.sessions import EPISODE, episode_of, is_episode
-from glyphoxa.world.events import WorldEvent, apply
+from glyphoxa.world.event_log import WorldEvent, apply
 from glyphoxa.world.graph import IdentitySnapshot, Known, Reached, WorldFeed, may_know, new_events
 from glyphoxa.world.state import Changes, WorldEntity, WorldState
 

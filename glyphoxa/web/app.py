@@ -22,7 +22,7 @@ from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable, cou
 from glyphoxa.domain.ids import CampaignId, PlayerId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.judgement import ConsentChange
 from glyphoxa.npc.table import ConnectPeer, Offer, OfferedServer, Table
-from glyphoxa.web.access.consent import sends_sound, sitter
+from glyphoxa.web.access.consent_register import sends_sound, sitter
 from glyphoxa.web.access.links import COOKIE_VALID_S, BadInvitation, Entrance, Visitor
 from glyphoxa.web.access.records import AuditKind
 from glyphoxa.web.access.roles import Action, Forbidden, Grant, Grants, NotInvited, Role
@@ -31,7 +31,7 @@ from glyphoxa.web.hub import CloseReason, Hub, PageOutbox, PageReader
 from glyphoxa.web.page_socket import MAX_TEXT_LENGTH, PageSocket, SeatLimits
 from glyphoxa.web.requests import Guard, PageProblem, content_of, on_error, problem_of
 from glyphoxa.web.seats import DEADLINES, Deadlines, SeatClaim, Seats, TakenSeat
-from glyphoxa.world.events import Cause
+from glyphoxa.world.event_log import Cause
 from glyphoxa.world.graph import WorldHistory
 
 if TYPE_CHECKING:

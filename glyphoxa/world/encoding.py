@@ -16,7 +16,7 @@ from glyphoxa.domain.campaign import SlotRule
 from glyphoxa.domain.errors import Corrupt, InvalidInput
 from glyphoxa.domain.ids import CampaignId, EntityId
 from glyphoxa.domain.knowledge import Claim, EndedFact, Fact
-from glyphoxa.world.events import Cause, Event, WorldEvent
+from glyphoxa.world.event_log import Cause, Event, WorldEvent
 from glyphoxa.world.state import PAIRS, WorldEntity, WorldState
 
 PROJECTION_VERSION: Final = 4

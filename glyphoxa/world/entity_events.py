@@ -9,7 +9,7 @@ from glyphoxa.domain.ids import EntityId, FactId
 from glyphoxa.domain.knowledge import PUBLIC, Fact, Origin, Visibility
 from glyphoxa.language.facts import Names, visibility_in_words
 from glyphoxa.language.relations import in_words
-from glyphoxa.world.change import Change, no_entity, stated_again
+from glyphoxa.world.fact_status import Change, no_entity, stated_again
 from glyphoxa.world.state import WorldEntity, WorldState
 
 

@@ -9,7 +9,7 @@ from typing import Literal
 from glyphoxa.domain.ids import FactId, NpcId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import ALWAYS, CERTAIN, PUBLIC, Claim, Fact, Knower, Provenance, Validity, Visibility
 from glyphoxa.language.facts import Names, claim_in_words, moment, people_in_words, visibility_in_words
-from glyphoxa.world.change import Change, bad_claim, no_fact, since, stated_again, until
+from glyphoxa.world.fact_status import Change, bad_claim, no_fact, since, stated_again, until
 from glyphoxa.world.state import WorldState
 
 

@@ -11,7 +11,7 @@ from glyphoxa.domain.heard import SpokenBy
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId, UtteranceId
 from glyphoxa.domain.judgement import ConsentChange
 from glyphoxa.domain.knowledge import Dm, Fact, RecalledUtterance, Viewer, Visibility
-from glyphoxa.world.events import Cause, Event, Undoing, WorldEvent
+from glyphoxa.world.event_log import Cause, Event, Undoing, WorldEvent
 from glyphoxa.world.state import WorldState
 
 if TYPE_CHECKING:

@@ -85,7 +85,7 @@ _Key: TypeAlias = tuple[str, ...]
 
 
 class WorldState:
-    """A state, initially empty. Change it only through `glyphoxa.world.events.apply`.
+    """A state, initially empty. Change it only through `glyphoxa.world.event_log.apply`.
 
     Attributes:
         entities: Existing entities.

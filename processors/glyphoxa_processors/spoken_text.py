@@ -19,7 +19,7 @@ from glyphoxa.domain.ids import TurnId
 from glyphoxa.domain.turn import ENDS_REPLY, Asked, Fault, Stage, Unsaid, Verdict
 from glyphoxa.judgement.reply import fact_about
 from glyphoxa.judgement.small_model import leaves_out, only_calls
-from glyphoxa.language.markup import PlainText
+from glyphoxa.language.plain_text import PlainText
 from glyphoxa.npc.mouth import ReplyKnown, SentenceRejected
 from glyphoxa_processors.frames import (
     FillerFrame,

@@ -8,7 +8,7 @@ import pytest
 from playwright.async_api import expect
 
 from glyphoxa.config.settings import Settings
-from glyphoxa.web.access.consent import CONSENT_LANGUAGES, ConsentRegister, consent_text
+from glyphoxa.web.access.consent_register import CONSENT_LANGUAGES, ConsentRegister, consent_text
 from glyphoxa.web.access.links import Entrance
 from tests.support.axe import violations
 from tests.support.browser import Open, say, sit

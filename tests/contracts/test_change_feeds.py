@@ -8,11 +8,11 @@ from typing import Any, Protocol
 import pytest
 
 from glyphoxa.adapters.postgres.store import Store
-from glyphoxa.adapters.postgres.transcript.feed import PostgresTalkFeed
+from glyphoxa.adapters.postgres.transcript.reading import PostgresTalkFeed
 from glyphoxa.domain.ids import CampaignId, EntityId
 from glyphoxa.recall.transcript_memory import Cursor
 from glyphoxa.world.entity_events import EntityAdded
-from glyphoxa.world.events import Cause, Event, WorldEvent
+from glyphoxa.world.event_log import Cause, Event, WorldEvent
 from glyphoxa.world.graph import new_events
 from tests.support.builders import an_utterance
 from tests.support.talk_feed import FeedTwin, said

@@ -44,7 +44,7 @@ from glyphoxa.transcript.spool_files import record, utterance_of
 from glyphoxa.web.page_socket import PageMessage, _line_in
 from glyphoxa.web.requests import first_problem
 from glyphoxa.world.encoding import decode
-from glyphoxa.world.events import Cause, WorldEvent, replay
+from glyphoxa.world.event_log import Cause, WorldEvent, replay
 from glyphoxa_pipelines.webrtc import check_offer
 from tests.support.talk import a_stretch
 

@@ -15,7 +15,7 @@ import pytest
 
 from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres, find_binaries, server_account
 from glyphoxa.adapters.postgres.store import Store, open_store
-from glyphoxa.adapters.postgres.transcript.feed import PostgresTalkFeed
+from glyphoxa.adapters.postgres.transcript.reading import PostgresTalkFeed
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, UtteranceId

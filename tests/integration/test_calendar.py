@@ -26,7 +26,7 @@ from glyphoxa.providers.extras import NotInstalled
 from glyphoxa.web.access.records import AuditKind
 from glyphoxa.web.access.roles import Grant, Role
 from glyphoxa.world.entity_events import EntityScoped
-from glyphoxa.world.events import Cause
+from glyphoxa.world.event_log import Cause
 from tests.support.builders import an_utterance
 from tests.support.command_line import CAMPAIGN_FILE, SALTMERE, CommandLine, a_settings_file
 from tests.support.web_door import Door, a_door

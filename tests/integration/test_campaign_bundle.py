@@ -34,7 +34,7 @@ from glyphoxa.domain.ids import CampaignId, EntityId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import HIDDEN, Claim, Provenance
 from glyphoxa.names.wrong_forms import FormHeard, form_of
 from glyphoxa.world.entity_events import EntitiesMerged, EntityAdded, SlotDeclared
-from glyphoxa.world.events import Cause, RolledBack, UtteranceCorrected, difference
+from glyphoxa.world.event_log import Cause, RolledBack, UtteranceCorrected, difference
 from glyphoxa.world.fact_events import FactRejected, FactStated
 from tests.support.builders import an_utterance
 from tests.support.bundle_schema import SCHEMA, schema

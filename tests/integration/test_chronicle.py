@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from glyphoxa.adapters.postgres.chronicle_log import MAX_ATTEMPTS, PostgresChronicleLog
+from glyphoxa.adapters.postgres.reading_progress import MAX_ATTEMPTS, PostgresChronicleLog
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
 from glyphoxa.app.background import chronicle_worker
@@ -22,7 +22,7 @@ from glyphoxa.domain.campaign import Safety
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, UtteranceId
 from glyphoxa.domain.knowledge import DM
-from glyphoxa.world.events import Cause
+from glyphoxa.world.event_log import Cause
 from glyphoxa.world.fact_events import FactConfirmed
 from tests.support.builders import CAMPAIGN, EVENING, INNKEEPER, SMITH, a_known_party, said
 from tests.support.command_line import a_settings_file, run

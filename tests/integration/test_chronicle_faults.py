@@ -23,7 +23,7 @@ from typing import Any
 
 import pytest
 
-from glyphoxa.adapters.postgres.chronicle_log import PostgresChronicleLog
+from glyphoxa.adapters.postgres.reading_progress import PostgresChronicleLog
 from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
@@ -36,7 +36,7 @@ from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import DM, lines_of
-from glyphoxa.world.events import Cause
+from glyphoxa.world.event_log import Cause
 from tests.support.builders import INNKEEPER, SMITH, a_known_party, an_utterance
 from tests.support.chat_server import Answer, Body, ChatServer, Refused, error, said, whole
 from tests.support.patience import DEADLINE_MS, DEADLINE_S

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from glyphoxa.adapters.postgres.chronicle_log import PostgresChronicleLog
+from glyphoxa.adapters.postgres.reading_progress import PostgresChronicleLog
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
 from glyphoxa.app.background import chronicle_worker
@@ -23,7 +23,7 @@ from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, SpeakerId, UtteranceId
 from glyphoxa.domain.judgement import ConsentChange, ConsentState
 from glyphoxa.transcript.ports import TalkQuery
-from glyphoxa.world.events import Cause
+from glyphoxa.world.event_log import Cause
 from tests.support.builders import CAMPAIGN, EVENING, SMITH, a_known_party, said
 from tests.support.bundles import exported, imported
 from tests.support.embedders import embedder_of_topics

@@ -27,7 +27,7 @@ from glyphoxa.domain.ids import EntityId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import HIDDEN, Claim, Provenance, witnessed_by
 from glyphoxa.domain.node_types import DEFAULT_TYPES, Compression
 from glyphoxa.world.entity_events import EntityScoped
-from glyphoxa.world.events import Cause
+from glyphoxa.world.event_log import Cause
 from glyphoxa.world.fact_events import FactStated
 from tests.integration.test_llm_chronicle import (
     CAMPAIGN,

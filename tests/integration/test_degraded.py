@@ -27,7 +27,7 @@ from glyphoxa.domain.turn import Outcome, TurnRecord
 from glyphoxa.transcript.spool import Spool
 from glyphoxa.web.hub import Hub
 from glyphoxa.world.entity_events import AliasAdded
-from glyphoxa.world.events import Cause
+from glyphoxa.world.event_log import Cause
 from tests.support.live_table import SESSION, Evening, an_evening, settings_for, write_campaign
 from tests.support.network import Network, a_network
 from tests.support.patience import DEADLINE_MS

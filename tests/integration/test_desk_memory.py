@@ -22,7 +22,7 @@ from glyphoxa.domain.node_types import NodeType
 from glyphoxa.domain.turn import AssembledPrompt, PromptPart
 from glyphoxa.web.access.roles import Grant, Role
 from glyphoxa.world.entity_events import EntityAdded
-from glyphoxa.world.events import Cause
+from glyphoxa.world.event_log import Cause
 from glyphoxa.world.fact_events import FactStated
 from tests.support.builders import a_turn_record, an_utterance
 from tests.support.command_line import CAMPAIGN_FILE, ELOWEN, GRIMJAW, SALTMERE

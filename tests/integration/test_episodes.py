@@ -21,7 +21,7 @@ from glyphoxa.domain.knowledge import DM, HIDDEN, RecalledSummary, Viewer
 from glyphoxa.domain.session_state import SummarySentence
 from glyphoxa.transcript.sessions import episode_of
 from glyphoxa.world.entity_events import EntityAdded, EntityRemoved, EntityScoped
-from glyphoxa.world.events import Cause
+from glyphoxa.world.event_log import Cause
 from glyphoxa.world.fact_events import FactScoped
 from tests.support.builders import INNKEEPER, SMITH, a_campaign, an_utterance
 from tests.support.command_line import a_settings_file, run

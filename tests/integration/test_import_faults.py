@@ -8,14 +8,14 @@ from dataclasses import replace
 import pytest
 
 from glyphoxa.adapters.postgres.store import Store
+from glyphoxa.adapters.postgres.world.commits import WorldWriting
 from glyphoxa.adapters.postgres.world.imports import PostgresImports
-from glyphoxa.adapters.postgres.world.world import WorldWriting
 from glyphoxa.dm.imported import EVERYTHING
 from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId
 from glyphoxa.domain.knowledge import DM
 from glyphoxa.world.entity_events import EntityAdded
-from glyphoxa.world.events import Cause
+from glyphoxa.world.event_log import Cause
 from tests.support.builders import CAMPAIGN, a_campaign
 from tests.support.known_of import entities_of
 from tests.support.patience import DEADLINE_MS, DEADLINE_S

@@ -13,7 +13,7 @@ from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, SessionId
 from glyphoxa.domain.knowledge import DM, Viewer
 from glyphoxa.world.entity_events import EntityAdded
-from glyphoxa.world.events import Cause, RolledBack, replay
+from glyphoxa.world.event_log import Cause, RolledBack, replay
 from tests.support.builders import an_utterance
 from tests.support.proof import IS_PROOF
 from tests.support.world_histories import ENTITIES, NPCS, an_event

@@ -14,7 +14,7 @@ import pytest
 
 from benchmarks.servers.google import GeminiServer
 from benchmarks.servers.openai import OpenAiServer, Pace, Reply
-from glyphoxa.adapters.postgres.chronicle_log import PostgresChronicleLog
+from glyphoxa.adapters.postgres.reading_progress import PostgresChronicleLog
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
 from glyphoxa.app.background import chronicle_log, chronicle_worker, chronicler_of, open_talk_readers

@@ -22,7 +22,7 @@ from glyphoxa.domain.knowledge import (
 )
 from glyphoxa.transcript.sessions import EPISODE, episode_of
 from glyphoxa.world.entity_events import EntityAdded, EntityScoped
-from glyphoxa.world.events import Cause, Event
+from glyphoxa.world.event_log import Cause, Event
 from glyphoxa.world.fact_events import FactClosed, FactRevealed, FactScoped, FactStated
 from tests.support.live_table import Evening, an_evening, patient, settings_for, write_campaign
 

@@ -13,7 +13,7 @@ import pytest
 
 from benchmarks.servers.google import GeminiServer
 from benchmarks.servers.openai import OpenAiServer, Pace, Reply
-from glyphoxa.adapters.postgres.chronicle_log import PostgresChronicleLog
+from glyphoxa.adapters.postgres.reading_progress import PostgresChronicleLog
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
 from glyphoxa.app.background import (
@@ -32,7 +32,7 @@ from glyphoxa.chronicle.talk import LONGEST
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.ids import CampaignId, UtteranceId
 from glyphoxa.domain.knowledge import DM
-from glyphoxa.world.events import Cause
+from glyphoxa.world.event_log import Cause
 from tests.support.builders import CAMPAIGN, EVENING, SMITH, a_known_party, said
 from tests.support.command_line import run
 

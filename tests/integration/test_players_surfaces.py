@@ -20,7 +20,7 @@ from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId
 from glyphoxa.domain.knowledge import HIDDEN, Claim
 from glyphoxa.plugins.exports.formats import CalendarFeed, vault_of
-from glyphoxa.world.events import Cause
+from glyphoxa.world.event_log import Cause
 from glyphoxa.world.fact_events import FactStated
 from tests.support.builders import an_utterance
 from tests.support.bundles import exported_for_players

@@ -25,7 +25,7 @@ from glyphoxa.domain.events import Degraded, MemoryChanged, TurnFinished
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, UtteranceId
 from glyphoxa.domain.knowledge import HIDDEN
-from glyphoxa.web.access.consent import ConsentRegister, consent_text
+from glyphoxa.web.access.consent_register import ConsentRegister, consent_text
 from glyphoxa.web.access.links import Entrance, Links
 from glyphoxa.web.access.records import consents_path
 from glyphoxa.web.access.roles import Grant, Role
@@ -33,7 +33,7 @@ from glyphoxa.web.app import create_app
 from glyphoxa.web.desk.frame import DeskFrame, ServedTable, add_pages
 from glyphoxa.web.desk.live import add_desk
 from glyphoxa.world.entity_events import EntityAdded
-from glyphoxa.world.events import Cause
+from glyphoxa.world.event_log import Cause
 from glyphoxa_pipelines.webrtc import WebRtcPeers
 from tests.support.live_table import Evening, ToldEar, an_evening, settings_for, write_campaign
 from tests.support.network import Network, a_network

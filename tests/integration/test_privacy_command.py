@@ -14,8 +14,8 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from glyphoxa.adapters.postgres.chronicle_log import PostgresChronicleLog
 from glyphoxa.adapters.postgres.episodes import PostgresEpisodes
+from glyphoxa.adapters.postgres.reading_progress import PostgresChronicleLog
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.adapters.postgres.world.erasure import Meant, PostgresErasure
 from glyphoxa.adapters.postgres.world.learned_names import PostgresLearnedNames
@@ -34,7 +34,7 @@ from glyphoxa.transcript.ports import TalkFilter, TalkQuery
 from glyphoxa.transcript.spool import Spool
 from glyphoxa.transcript.spool_files import record
 from glyphoxa.web.access.records import AuditKind, AuditLog, audit_path, lines_about
-from glyphoxa.world.events import Cause, difference
+from glyphoxa.world.event_log import Cause, difference
 from glyphoxa.world.fact_events import FactReplaced, FactStated
 from tests.support.builders import CAMPAIGN, SMITH, TAMSIN, a_campaign, an_utterance
 from tests.support.command_line import a_settings_file, run

@@ -12,8 +12,8 @@ import pytest
 
 from glyphoxa.actors.supervisor import Supervisor
 from glyphoxa.adapters.postgres.store import Store, open_store
-from glyphoxa.adapters.postgres.transcript.feed import PostgresTalkFeed
 from glyphoxa.adapters.postgres.transcript.log import update_text_search_config
+from glyphoxa.adapters.postgres.transcript.reading import PostgresTalkFeed
 from glyphoxa.app.memory import TableMemory
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.heard import Utterance

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from glyphoxa.adapters.postgres.chronicle_log import PostgresChronicleLog
 from glyphoxa.adapters.postgres.chunks import reindex
+from glyphoxa.adapters.postgres.reading_progress import PostgresChronicleLog
 from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.adapters.postgres.world.erasure import Meant, PostgresErasure
@@ -26,7 +26,7 @@ from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.judgement import ConsentChange
 from glyphoxa.recall.vectors import Embedder
-from glyphoxa.world.events import Cause
+from glyphoxa.world.event_log import Cause
 from tests.support.builders import INNKEEPER, SMITH, a_campaign, a_known_party, an_utterance
 from tests.support.bundles import exported, imported
 from tests.support.command_line import CommandLine, a_settings_file

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glyphoxa.adapters.postgres.store import Store, open_store
-from glyphoxa.adapters.postgres.transcript.feed import names_in
 from glyphoxa.adapters.postgres.transcript.log import update_text_search_config
+from glyphoxa.adapters.postgres.transcript.reading import names_in
 from glyphoxa.domain.heard import Correction, Utterance
 from glyphoxa.domain.ids import NpcId, SessionId, SpeakerId
 from glyphoxa.domain.knowledge import DM, Between, Dm, Viewer

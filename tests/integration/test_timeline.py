@@ -27,7 +27,7 @@ from glyphoxa.prompt.scene import Past
 from glyphoxa.prompt.when import SaidWhen
 from glyphoxa.transcript.sessions import episode_of
 from glyphoxa.world.entity_events import EntitiesMerged, EntityAdded, EntityRemoved, EntityScoped
-from glyphoxa.world.events import Cause, Event
+from glyphoxa.world.event_log import Cause, Event
 from glyphoxa.world.fact_events import FactRejected, FactReplaced, FactScoped
 from tests.support.builders import INNKEEPER, SMITH, a_campaign, an_utterance
 from tests.support.proof import IS_PROOF

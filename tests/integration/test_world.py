@@ -13,7 +13,7 @@ from glyphoxa.domain.errors import Corrupt, InvalidInput
 from glyphoxa.domain.ids import EntityId, FactId, NpcId
 from glyphoxa.domain.knowledge import Claim, Provenance, secret_of
 from glyphoxa.world.entity_events import EntityAdded, EntityRemoved
-from glyphoxa.world.events import Event, Undone
+from glyphoxa.world.event_log import Event, Undone
 from glyphoxa.world.fact_events import FactConfirmed, FactRejected, FactStated
 from tests.support.world_tables import (
     DM,

@@ -10,12 +10,12 @@ from dataclasses import replace
 import pytest
 
 from glyphoxa.adapters.postgres.store import Store
+from glyphoxa.adapters.postgres.world.commits import PostgresWorld
 from glyphoxa.adapters.postgres.world.tables import WorldTables
-from glyphoxa.adapters.postgres.world.world import PostgresWorld
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId
 from glyphoxa.world.entity_events import AliasAdded, EntityAdded
-from glyphoxa.world.events import Cause, RolledBack, WorldEvent, difference, dropped
+from glyphoxa.world.event_log import Cause, RolledBack, WorldEvent, difference, dropped
 from tests.support.builders import an_utterance
 from tests.support.proof import n_examples
 from tests.support.world_histories import ENTITIES, an_event

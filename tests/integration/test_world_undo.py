@@ -8,7 +8,7 @@ import pytest
 
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world import event_log
-from glyphoxa.adapters.postgres.world.world import COPIED
+from glyphoxa.adapters.postgres.world.commits import COPIED
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import HIDDEN, Claim, Provenance, secret_of
@@ -22,7 +22,7 @@ from glyphoxa.world.entity_events import (
     EntityScoped,
     SlotDeclared,
 )
-from glyphoxa.world.events import Cause, Event, difference
+from glyphoxa.world.event_log import Cause, Event, difference
 from glyphoxa.world.fact_events import (
     FactClosed,
     FactConfirmed,

@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
-from glyphoxa.adapters.postgres.chronicle_log import PostgresChronicleLog
+from glyphoxa.adapters.postgres.reading_progress import PostgresChronicleLog
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.app.background import chronicle_worker
 from glyphoxa.app.desk import Desk, WrappedUp, desk_of
@@ -33,7 +33,7 @@ from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, SpeakerId
 from glyphoxa.domain.knowledge import DM
 from glyphoxa.domain.turn import Unaddressed
-from glyphoxa.world.events import Cause, difference
+from glyphoxa.world.event_log import Cause, difference
 from tests.support.builders import INNKEEPER, SMITH, a_known_party, an_utterance
 from tests.support.command_line import a_settings_file
 from tests.support.patience import DEADLINE_S

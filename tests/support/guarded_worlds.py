@@ -11,7 +11,7 @@ from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId, 
 from glyphoxa.domain.judgement import ConsentChange
 from glyphoxa.domain.knowledge import HIDDEN, PUBLIC, Claim, Knower, Provenance, Visibility, secret_of, witnessed_by
 from glyphoxa.world.entity_events import EntityAdded, EntityScoped
-from glyphoxa.world.events import Cause
+from glyphoxa.world.event_log import Cause
 from glyphoxa.world.fact_events import FactReplaced, FactScoped, FactStated
 from tests.support.builders import an_utterance
 

@@ -18,8 +18,8 @@ import glyphoxa.adapters.openai_models  # noqa: F401 - otherwise it is imported 
 from glyphoxa.adapters.postgres.store import open_store
 from glyphoxa.app.background import RULES, chronicle_worker, open_talk_readers
 from glyphoxa.app.memory import database_of
-from glyphoxa.chronicle.atoms import Grafter
 from glyphoxa.chronicle.talk import NumberedUtterance, SceneTalk
+from glyphoxa.chronicle.utterance_nodes import Grafter
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.ids import CampaignId
 from tests.support.builders import CAMPAIGN, SESSION, a_known_party, an_utterance

@@ -6,7 +6,7 @@ import asyncio
 from typing import Final
 
 from glyphoxa.domain.ids import CampaignId
-from glyphoxa.world.events import Cause, Event, WorldEvent, replay
+from glyphoxa.world.event_log import Cause, Event, WorldEvent, replay
 from glyphoxa.world.graph import WorldRead
 from tests.support.memory import Weather
 

@@ -25,7 +25,7 @@ from glyphoxa.world.entity_events import (
     EntityScoped,
     SlotDeclared,
 )
-from glyphoxa.world.events import Cause, Event, Undone, WorldEvent, apply, dropped, replay
+from glyphoxa.world.event_log import Cause, Event, Undone, WorldEvent, apply, dropped, replay
 from glyphoxa.world.fact_events import (
     FactClosed,
     FactConfirmed,

@@ -14,7 +14,7 @@ from glyphoxa.domain.heard import SpokenBy
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import DM, EndedFact, Fact, Status, Viewer
 from glyphoxa.world.entity_events import EntityAdded
-from glyphoxa.world.events import (
+from glyphoxa.world.event_log import (
     Cause,
     Event,
     RolledBack,

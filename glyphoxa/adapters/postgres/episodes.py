@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 
 from glyphoxa.adapters.postgres.server.database import CampaignQueries, Database
 from glyphoxa.adapters.postgres.server.sql import load_queries, viewer_parameter
+from glyphoxa.adapters.postgres.world.commits import PostgresWorld
 from glyphoxa.adapters.postgres.world.event_log import WorldLog
 from glyphoxa.adapters.postgres.world.tables import fact_of_row, visibility_of_row
-from glyphoxa.adapters.postgres.world.world import PostgresWorld
 from glyphoxa.chronicle.timeline import PART_OF, StoredTimeline, timeline_of
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import DM, RecalledSummary, Viewer
 from glyphoxa.transcript.sessions import EPISODE
 from glyphoxa.world.entity_events import EntityAdded
-from glyphoxa.world.events import Cause, Event, dropped
+from glyphoxa.world.event_log import Cause, Event, dropped
 from glyphoxa.world.fact_events import FactStated
 
 if TYPE_CHECKING:

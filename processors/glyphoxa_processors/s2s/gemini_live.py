@@ -13,7 +13,7 @@ from typing import Any
 from glyphoxa.chat.dialect import Connection
 from glyphoxa.npc.tool_spec import ToolSpec
 from glyphoxa.prompt.prompt import Message
-from glyphoxa_processors.s2s.session import (
+from glyphoxa_processors.s2s.speech_wire import (
     Call,
     Endpoint,
     Ends,

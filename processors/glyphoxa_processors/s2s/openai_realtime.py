@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 from glyphoxa.chat.dialect import Connection
 from glyphoxa.npc.tool_spec import ToolSpec
 from glyphoxa.prompt.prompt import Message
-from glyphoxa_processors.s2s.session import (
+from glyphoxa_processors.s2s.speech_wire import (
     SESSION_RATE_HZ,
     Call,
     Endpoint,

@@ -8,7 +8,6 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glyphoxa.chronicle.atoms import Grafter
 from glyphoxa.chronicle.effects import Effects, effects_of
 from glyphoxa.chronicle.llm_task import visible_lines
 from glyphoxa.chronicle.rules_extractor import RulesExtractor
@@ -22,6 +21,7 @@ from glyphoxa.chronicle.talk import (
     NumberedUtterance,
     SceneTalk,
 )
+from glyphoxa.chronicle.utterance_nodes import Grafter
 from glyphoxa.dm.player_safe import PlayersView
 from glyphoxa.domain.ids import UtteranceId
 from glyphoxa.domain.turn import Unaddressed

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from glyphoxa.chronicle.consent import (
+from glyphoxa.chronicle.forget_requests import (
     WITHIN_MS,
     ConsentRequest,
     SpokenRequests,

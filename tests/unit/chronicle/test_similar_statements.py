@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import pytest
 
-from glyphoxa.chronicle.atoms import EarlierAtom, edge_of, said_in_words
 from glyphoxa.chronicle.summaries import LineSelection
+from glyphoxa.chronicle.utterance_nodes import EarlierAtom, edge_of, said_in_words
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.session_state import SummarySentence
 from tests.support.builders import an_utterance

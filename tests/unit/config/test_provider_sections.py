@@ -30,7 +30,7 @@ from glyphoxa.domain.budgets import BUDGETS, STANDING_TOKENS, Budgets
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.providers.building import KINDS, NONE, RERANK, build, find, maker_of, names
 from glyphoxa.providers.rows import Provider, rows
-from glyphoxa.web.access.consent import consent_text
+from glyphoxa.web.access.consent_register import consent_text
 
 KEYS = {row.key_env: "a-key" for row in rows() if row.key_env}
 CHOOSABLE = [(section, name) for section, kind in KINDS.items() for name in names(kind)]

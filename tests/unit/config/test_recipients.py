@@ -17,7 +17,7 @@ from glyphoxa.config.sections import ProviderSettings, Section
 from glyphoxa.config.settings import settings_type
 from glyphoxa.providers.building import CHRONICLE, KINDS
 from glyphoxa.providers.rows import Kind
-from glyphoxa.web.access.consent import CONSENT_LANGUAGES, consent_text
+from glyphoxa.web.access.consent_register import CONSENT_LANGUAGES, consent_text
 
 PRIVACY = (Path(__file__).parents[3] / "docs" / "privacy.md").read_text("utf-8")
 SENDS = {*PROVIDERS, *settings_type()().recipients(), "memory.postgres_dsn"}

@@ -27,7 +27,7 @@ from glyphoxa.world.entity_events import (
     EntityRemoved,
     EntityScoped,
 )
-from glyphoxa.world.events import Cause, Event, WorldEvent, apply
+from glyphoxa.world.event_log import Cause, Event, WorldEvent, apply
 from glyphoxa.world.fact_events import FactConfirmed, FactRejected, FactReplaced, FactScoped, FactStated
 from glyphoxa.world.file_claims import Loading
 from glyphoxa.world.state import WorldState

@@ -31,7 +31,7 @@ from glyphoxa.domain.turn import (
     Unsaid,
 )
 from glyphoxa.prompt.select import written
-from glyphoxa.world.events import Cause, Event
+from glyphoxa.world.event_log import Cause, Event
 from glyphoxa.world.fact_events import FactClosed, FactScoped, FactStated
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH
 from tests.support.world_twin import a_world

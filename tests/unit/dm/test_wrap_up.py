@@ -19,7 +19,7 @@ from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.domain.judgement import Judged, TurnJudgement
 from glyphoxa.domain.knowledge import PUBLIC, Claim, EndedAs, EndedFact, Fact
 from glyphoxa.world.entity_events import EntityAdded
-from glyphoxa.world.events import Event, WorldEvent, replay
+from glyphoxa.world.event_log import Event, WorldEvent, replay
 from tests.support.builders import INNKEEPER, SMITH, an_utterance
 
 TAMSIN, WENNA, MILL = EntityId("tamsin"), EntityId("wenna"), EntityId("mill")

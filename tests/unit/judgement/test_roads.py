@@ -52,7 +52,7 @@ from glyphoxa.recall.world import World
 from glyphoxa.transcript.journal import SessionMark
 from glyphoxa.transcript.sessions import EPISODE, LastSessions, episode_name, episode_of
 from glyphoxa.web.hub import Hub, PageOutbox, PageReader
-from glyphoxa.world.events import Cause, Event
+from glyphoxa.world.event_log import Cause, Event
 from glyphoxa.world.state import WorldEntity, WorldState
 from tests.support.builders import CAMPAIGN, FORGE, INNKEEPER, SESSION, SMITH, TAMSIN, a_campaign, a_draft
 from tests.support.builders import an_utterance as said

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glyphoxa.language.markup import PlainText, plain_text
+from glyphoxa.language.plain_text import PlainText, plain_text
 
 
 def streamed(text: str, chunk: int) -> str:

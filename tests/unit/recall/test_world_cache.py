@@ -13,7 +13,7 @@ from glyphoxa.domain.knowledge import Claim, Visibility, secret_of
 from glyphoxa.recall.world import WorldMemory
 from glyphoxa.transcript.delivery import MemoryWatch
 from glyphoxa.world.entity_events import AliasAdded, EntityAdded, EntityRemoved, EntityScoped
-from glyphoxa.world.events import Event, RolledBack, Undone, WorldEvent
+from glyphoxa.world.event_log import Event, RolledBack, Undone, WorldEvent
 from glyphoxa.world.fact_events import FactClosed, FactStated
 from glyphoxa.world.graph import WorldRead
 from tests.support.world_feed import WorldFeedTwin

@@ -16,7 +16,7 @@ from glyphoxa.domain.knowledge import PUBLIC, Claim, Visibility
 from glyphoxa.language.facts import claim_in_words
 from glyphoxa.language.relations import IN_ENGLISH, RelationWords
 from glyphoxa.names.wrong_forms import FormHeard
-from glyphoxa.world import entity_events, events, fact_events
+from glyphoxa.world import entity_events, event_log, fact_events
 from glyphoxa.world.encoding import decode, encode
 from glyphoxa.world.entity_events import (
     AliasAdded,
@@ -28,7 +28,7 @@ from glyphoxa.world.entity_events import (
     EntityScoped,
     SlotDeclared,
 )
-from glyphoxa.world.events import (
+from glyphoxa.world.event_log import (
     Cause,
     Event,
     RolledBack,
@@ -102,7 +102,7 @@ def named(event: Event) -> str:
 
 
 def test_every_event_class_has_a_sample_and_is_in_the_union() -> None:
-    found = {each for family in (entity_events, events, fact_events) for _, each in getmembers(family, is_dataclass)}
+    found = {each for family in (entity_events, event_log, fact_events) for _, each in getmembers(family, is_dataclass)}
     kinds = {each for each in found if hasattr(each, "effect")}
     assert kinds == set(get_args(Event)) == {type(event) for event in SAMPLES}
 

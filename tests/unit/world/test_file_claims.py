@@ -10,7 +10,7 @@ from glyphoxa.dm.campaign_diff import changes
 from glyphoxa.domain.campaign import Campaign, Relationship
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.knowledge import Claim, Status
-from glyphoxa.world.events import Cause, WorldEvent, apply
+from glyphoxa.world.event_log import Cause, WorldEvent, apply
 from glyphoxa.world.file_claims import Loading, state_of_file
 from glyphoxa.world.state import WorldState
 from tests.support.builders import a_campaign

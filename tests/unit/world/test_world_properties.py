@@ -8,7 +8,7 @@ import pytest
 
 from glyphoxa.domain.knowledge import Fact
 from glyphoxa.world.entity_events import EntitiesMerged, EntityRemoved
-from glyphoxa.world.events import Undone, WorldEvent, apply, difference, remaining, replay
+from glyphoxa.world.event_log import Undone, WorldEvent, apply, difference, remaining, replay
 from glyphoxa.world.fact_events import FactClosed, FactConfirmed, FactRejected, FactReplaced, FactStated
 from glyphoxa.world.state import OPPOSITES, Changes, WorldState, rule_of
 from tests.support import world_histories

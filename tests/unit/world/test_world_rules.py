@@ -19,7 +19,7 @@ from glyphoxa.domain.knowledge import (
     witnessed_by,
 )
 from glyphoxa.world.entity_events import EntitiesMerged, EntityAdded, EntityRemoved, SlotDeclared
-from glyphoxa.world.events import Cause, Event, Undone, WorldEvent, apply, replay
+from glyphoxa.world.event_log import Cause, Event, Undone, WorldEvent, apply, replay
 from glyphoxa.world.fact_events import (
     FactClosed,
     FactConfirmed,

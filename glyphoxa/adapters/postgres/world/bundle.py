@@ -17,16 +17,16 @@ from pydantic import ValidationError
 from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.adapters.postgres.server.sql import at_ms, load_queries
 from glyphoxa.adapters.postgres.world.campaigns import Described, check_document, document_of, put_times
+from glyphoxa.adapters.postgres.world.commits import COPIED, PostgresWorld, WorldWriting
 from glyphoxa.adapters.postgres.world.imports import check_stored
 from glyphoxa.adapters.postgres.world.transaction import WorldTransaction, world_transaction
-from glyphoxa.adapters.postgres.world.world import COPIED, PostgresWorld, WorldWriting
 from glyphoxa.dm.campaign_bundle import BundledCampaign, BundleReader, BundleWriter, Row, carried_over
 from glyphoxa.dm.player_safe import PublicPart
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import Corrupt, InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
 from glyphoxa.world.encoding import first_problem
-from glyphoxa.world.events import Cause, WorldEvent, difference
+from glyphoxa.world.event_log import Cause, WorldEvent, difference
 
 if TYPE_CHECKING:
     from glyphoxa.adapters.postgres.server.database import Connection

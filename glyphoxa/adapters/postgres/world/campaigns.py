@@ -17,7 +17,7 @@ from glyphoxa.adapters.postgres.server.database import CampaignQueries, Database
 from glyphoxa.adapters.postgres.server.offload import offload
 from glyphoxa.adapters.postgres.server.sql import load_queries, storable
 from glyphoxa.adapters.postgres.transcript.log import update_text_search_config
-from glyphoxa.adapters.postgres.world.world import PostgresWorld, WorldWriting
+from glyphoxa.adapters.postgres.world.commits import PostgresWorld, WorldWriting
 from glyphoxa.dm.campaign_diff import CampaignChanges, Tables, changes, with_tables
 from glyphoxa.domain.calendar import CampaignTimes, StoryCalendar
 from glyphoxa.domain.campaign import Campaign, Secret
@@ -25,7 +25,7 @@ from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable, did_you_
 from glyphoxa.domain.ids import CampaignId, SessionId
 from glyphoxa.domain.knowledge import Origin
 from glyphoxa.transcript.sessions import BETWEEN, DayTold, KeptTimes
-from glyphoxa.world.events import Cause
+from glyphoxa.world.event_log import Cause
 from glyphoxa.world.file_claims import Loading
 from glyphoxa.world.state import WorldState
 

@@ -21,7 +21,7 @@ from glyphoxa.domain.ids import CampaignId, PlayerId, SessionId, UtteranceId
 from glyphoxa.names.resolve import players_by_name
 from glyphoxa.transcript.spool import erase_from_spool, spool_of
 from glyphoxa.world.encoding import encode
-from glyphoxa.world.events import Cause, TalkErased, WorldEvent, without_words
+from glyphoxa.world.event_log import Cause, TalkErased, WorldEvent, without_words
 
 if TYPE_CHECKING:
     from glyphoxa.adapters.postgres.server.database import Connection

@@ -15,7 +15,7 @@ from glyphoxa.domain.heard import SpokenBy
 from glyphoxa.domain.ids import CampaignId, UtteranceId
 from glyphoxa.domain.knowledge import Claim
 from glyphoxa.world.encoding import PROJECTION_VERSION, Encoded, batches, decode, encode, state_of_parts, state_parts
-from glyphoxa.world.events import (
+from glyphoxa.world.event_log import (
     Cause,
     Event,
     RolledBack,

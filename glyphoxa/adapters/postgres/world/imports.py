@@ -14,8 +14,8 @@ from pydantic import TypeAdapter
 from glyphoxa.adapters.postgres.server.database import CampaignQueries, Database
 from glyphoxa.adapters.postgres.server.sql import lookup_key, storable, storable_json
 from glyphoxa.adapters.postgres.world.campaigns import Described, PostgresCampaigns
+from glyphoxa.adapters.postgres.world.commits import commit_deadline_ms
 from glyphoxa.adapters.postgres.world.transaction import world_transaction
-from glyphoxa.adapters.postgres.world.world import commit_deadline_ms
 from glyphoxa.dm.campaign_diff import CampaignChanges, Tables
 from glyphoxa.dm.import_review import (
     Arrival,

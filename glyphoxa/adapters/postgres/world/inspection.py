@@ -22,7 +22,7 @@ from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import EndedFact, Fact, Status, Viewer, Visibility
 from glyphoxa.world.encoding import decode
-from glyphoxa.world.events import WorldEvent
+from glyphoxa.world.event_log import WorldEvent
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ from glyphoxa.names.wrong_forms import (
     form_of,
     statuses,
 )
-from glyphoxa.world.events import Cause, Undone, dropped
+from glyphoxa.world.event_log import Cause, Undone, dropped
 
 if TYPE_CHECKING:
     from glyphoxa.adapters.postgres.server.database import Connection

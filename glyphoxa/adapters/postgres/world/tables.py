@@ -31,7 +31,7 @@ from glyphoxa.domain.knowledge import (
     Visibility,
 )
 from glyphoxa.world.encoding import batches
-from glyphoxa.world.events import Cause
+from glyphoxa.world.event_log import Cause
 from glyphoxa.world.state import REFUSED, Changes, WorldEntity, WorldState
 
 _STORED_PROVENANCE: Final = tuple(field.name for field in fields(Provenance) if field.name != "origin")

@@ -23,7 +23,7 @@ from glyphoxa.adapters.postgres.world.tables import WorldTables
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.heard import SpokenBy
 from glyphoxa.domain.ids import CampaignId, SessionId, SpeakerId, UtteranceId
-from glyphoxa.world.events import WorldEvent, difference, replay
+from glyphoxa.world.event_log import WorldEvent, difference, replay
 from glyphoxa.world.graph import WorldRead, new_events
 
 if TYPE_CHECKING:

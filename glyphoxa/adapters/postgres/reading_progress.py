@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Final
 
 import asyncpg
 
-from glyphoxa.adapters.postgres.atoms import PostgresAtoms, graft
 from glyphoxa.adapters.postgres.episodes import evidence_of, rests_on_changed
 from glyphoxa.adapters.postgres.server.database import CampaignQueries, Database
 from glyphoxa.adapters.postgres.server.sql import load_queries, storable
 from glyphoxa.adapters.postgres.transcript.log import judged_of_row, utterance_of_row
+from glyphoxa.adapters.postgres.utterance_nodes import PostgresAtoms, graft
+from glyphoxa.adapters.postgres.world.commits import PostgresWorld
 from glyphoxa.adapters.postgres.world.tables import WorldTables, visibility_of_row
-from glyphoxa.adapters.postgres.world.world import PostgresWorld
-from glyphoxa.chronicle.consent import consent_effect, consent_request
+from glyphoxa.chronicle.forget_requests import consent_effect, consent_request
 from glyphoxa.chronicle.ports import Checked, JudgedUtterance, LeaseLost, ReadingStep, Reread, SessionProgress, Unread
 from glyphoxa.chronicle.salience import AFTERWARDS
 from glyphoxa.chronicle.talk import BEFORE, BREAK_MS, LONGEST, KnownEntity, NumberedUtterance
@@ -27,7 +27,7 @@ from glyphoxa.domain.ids import CampaignId, EntityId, SessionId
 from glyphoxa.domain.judgement import Judged
 from glyphoxa.domain.knowledge import MEANING
 from glyphoxa.language.lexicon import lexicon
-from glyphoxa.world.events import Cause
+from glyphoxa.world.event_log import Cause
 from glyphoxa.world.state import WorldEntity
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class PostgresChronicleLog(CampaignQueries):
         lease_ms: After this time without progress, another worker may take over a session.
     """
 
-    file = "chronicle_log"
+    file = "reading_progress"
     deadline_ms = 5_000
 
     def __init__(
@@ -220,7 +220,7 @@ class _Advance:
         Raises:
             LeaseLost: The position has moved, or another worker holds the lease.
         """
-        sql, step = load_queries("chronicle_log"), self.step
+        sql, step = load_queries("reading_progress"), self.step
         on = (self.campaign, step.session)
         refused = (len(step.refused), storable(step.refused[-1]) if step.refused else None)
         moved = (self.worker, step.read_from, step.read_to, self.lease_ms)

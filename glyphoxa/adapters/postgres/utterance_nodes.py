@@ -11,7 +11,7 @@ import asyncpg
 
 from glyphoxa.adapters.postgres.server.database import CampaignQueries
 from glyphoxa.adapters.postgres.server.sql import load_queries
-from glyphoxa.chronicle.atoms import AtomEdge, EarlierAtom, OpenThread, StateAtom, edge_of
+from glyphoxa.chronicle.utterance_nodes import AtomEdge, EarlierAtom, OpenThread, StateAtom, edge_of
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, UtteranceId
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ async def graft(
     connection: Connection, campaign: CampaignId, atoms: Sequence[StateAtom], *, gone: Sequence[UtteranceId]
 ) -> None:
     """Store atoms inside a transaction, after deleting those of the utterances `gone`."""
-    sql = load_queries("atoms")
+    sql = load_queries("utterance_nodes")
     if gone:
         await connection.execute(sql["forget"], campaign, list(gone))
     if atoms:
@@ -40,7 +40,7 @@ async def graft(
 class PostgresAtoms(CampaignQueries):
     """State atoms, with a deadline of 5 s; late is `Unavailable`, and nothing was written."""
 
-    file = "atoms"
+    file = "utterance_nodes"
     deadline_ms = 5_000
 
     async def consolidate(self, campaign: CampaignId, *, least: int = _LEAST) -> int:

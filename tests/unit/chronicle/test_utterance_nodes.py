@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from glyphoxa.chronicle.atoms import AtomEdge, EarlierAtom, Grafter, StateAtom, edge_of, place_of
 from glyphoxa.chronicle.effects import effects_of
 from glyphoxa.chronicle.rules_extractor import RulesExtractor
 from glyphoxa.chronicle.talk import KnownEntity
+from glyphoxa.chronicle.utterance_nodes import AtomEdge, EarlierAtom, Grafter, StateAtom, edge_of, place_of
 from glyphoxa.domain.ids import EntityId
 from tests.support.builders import INNKEEPER, SMITH, a_campaign
 from tests.support.talk import a_stretch

@@ -28,7 +28,7 @@ from glyphoxa.domain.ids import CampaignId, EntityId, SessionId, UtteranceId
 from glyphoxa.domain.judgement import ConsentChange
 from glyphoxa.domain.knowledge import AUTO_ACCEPT, NEVER
 from glyphoxa.world.encoding import encode, event_type
-from glyphoxa.world.events import (
+from glyphoxa.world.event_log import (
     Cause,
     Event,
     RolledBack,
@@ -105,7 +105,7 @@ async def analyze_if_grown(database: Database, committed: Sequence[WorldEvent]) 
         return
     with suppress(Unavailable):  # the commit itself stands
         async with database.administer(deadline_ms=_ANALYZE_DEADLINE_MS) as connection:
-            await connection.execute(load_queries("world/world")["analyze"])
+            await connection.execute(load_queries("world/commits")["analyze"])
 
 
 def _with_threshold(event: Event, accept_at: float) -> Event:
@@ -154,7 +154,7 @@ class WorldWriting(WorldTransaction):
     async def commit(self, events: Sequence[Event], cause: Cause, *, expect: int | None = None) -> list[WorldEvent]:
         """See `WorldHistory.commit`."""
         if len(events) >= _MANY:
-            await self.connection.execute(load_queries("world/world")["custom_plans"])
+            await self.connection.execute(load_queries("world/commits")["custom_plans"])
         with gc_paused(amount=len(events)):
             encoded = await offload(
                 lambda: [encode(_with_threshold(event, self.accept_at)) for event in events], amount=len(events)
@@ -336,7 +336,7 @@ class PostgresWorld:
             self._database, campaign, deadline_ms=_FORK_DEADLINE_MS, isolation="repeatable_read"
         ) as world:
             await world.require_campaign()
-            connection, sql = world.connection, load_queries("world/world")
+            connection, sql = world.connection, load_queries("world/commits")
             if not into:
                 raise InvalidInput("the new campaign needs an id")
             if await connection.fetchval(sql["new_campaign"], campaign, into, name) is None:

@@ -25,7 +25,6 @@ from glyphoxa.domain.ids import FactId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import Origin
 from glyphoxa.language.facts import Names
 from glyphoxa.names.wrong_forms import FormHeard
-from glyphoxa.world.change import Change
 from glyphoxa.world.entity_events import (
     AliasAdded,
     AliasRemoved,
@@ -46,6 +45,7 @@ from glyphoxa.world.fact_events import (
     FactStated,
     FactTold,
 )
+from glyphoxa.world.fact_status import Change
 from glyphoxa.world.state import TABLES, Changes, WorldState, changes_of
 
 
