@@ -72,7 +72,8 @@ from glyphoxa.transcript.sessions import LastSessions
 from glyphoxa.turns.address import Addressing, Expertise
 from glyphoxa.turns.barge_in import BargeIn
 from glyphoxa.turns.dm_controls import DmControls
-from glyphoxa.turns.floor import Floor, OpenTurns, Patience
+from glyphoxa.turns.floor import Floor
+from glyphoxa.turns.open_turns import OpenTurns, Patience
 from glyphoxa.turns.questions import Questions
 from glyphoxa.turns.turn_taking import TurnTaking
 

@@ -44,7 +44,7 @@ from glyphoxa.domain.ids import NpcId, PlayerId, TurnId
 from glyphoxa.domain.turn import Outcome, Stage, Unaddressed
 from glyphoxa.turns.address import Addressed
 from glyphoxa.turns.barge_in import BargeIn, BargeInAction, cuts_off, encourages
-from glyphoxa.turns.floor import OpenTurns, Overdue, Patience
+from glyphoxa.turns.open_turns import OpenTurns, Overdue, Patience
 from glyphoxa.turns.questions import Questions
 from glyphoxa.turns.turn import (
     AskAgain,

@@ -26,7 +26,7 @@ from glyphoxa.domain.turn import LookUp, Outcome, Stage, Unaddressed
 from glyphoxa.language.words import leads_to
 from glyphoxa.npc.mouth import Finished, Injected, ReplyKnown, SentenceStarted
 from glyphoxa.npc.room import Room
-from glyphoxa.turns.floor import Patience
+from glyphoxa.turns.open_turns import Patience
 from glyphoxa.turns.questions import Questions
 from glyphoxa.turns.turn_taking import TurnTaking
 from tests.support.builders import (

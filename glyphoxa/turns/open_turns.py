@@ -1,0 +1,169 @@
+"""Hold the open turns, and say how long each may wait. `glyphoxa.turns.turn_taking` describes their life cycle."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum, auto
+
+from glyphoxa.domain.campaign import DEFAULT_PRIORITY
+from glyphoxa.domain.heard import Draft
+from glyphoxa.domain.ids import NpcId, PlayerId, TurnId
+from glyphoxa.domain.turn import Outcome
+from glyphoxa.turns.floor import Floor
+from glyphoxa.turns.turn import Begin, Cancel, Phase, SpokenQuestion, Turn
+
+_HUSHED_AS = {Phase.PREPARING: None, Phase.HEARD: Outcome.INTERRUPTED}
+"""Outcome of a cancelled turn by phase; all other phases: SUPERSEDED."""
+_OF_THE_DM, _NEXT, _LAST = 1_001, 1_000, -1
+"""Priorities beyond those of NPCs: the DM's words, a reaction, other conversation among NPCs."""
+
+
+@dataclass(slots=True)
+class OpenTurns:
+    """The open turns. Iterates in the order in which they were opened.
+
+    Args:
+        priorities: Priorities of NPCs for the floor; `DEFAULT_PRIORITY` for others.
+    """
+
+    floor: Floor = field(default_factory=Floor)
+    priorities: Mapping[NpcId, int] = field(default_factory=dict)
+    moved_ms: int = 0
+    """When the floor was last given or released, or an NPC was interrupted."""
+    _turns: dict[TurnId, Turn] = field(default_factory=dict)
+    _numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
+
+    def __len__(self) -> int:
+        return len(self._turns)
+
+    def __iter__(self) -> Iterator[Turn]:
+        return iter(tuple(self._turns.values()))
+
+    def get(self, turn: TurnId) -> Turn | None:
+        return self._turns.get(turn)
+
+    def of(self, player: PlayerId) -> list[Turn]:
+        """Return the open turns of this player."""
+        return [t for t in self if t.player == player and t.cancelled_as is None]
+
+    def to(self, npc: NpcId) -> list[Turn]:
+        """Return the open turns of this NPC.
+
+        An engine answers one turn at a time: a speculation must not cancel another one, and a committed turn waits for
+        the one before it.
+        """
+        return [turn for turn in self if turn.npc == npc]
+
+    @property
+    def heard(self) -> Turn | None:
+        """The turn whose answer is being heard, unless it was cancelled."""
+        holder = self._turns.get(self.floor.holder) if self.floor.holder is not None else None
+        return holder if holder is not None and holder.phase is Phase.HEARD and holder.cancelled_as is None else None
+
+    def open(self, npc: NpcId, draft: Draft, question: SpokenQuestion, *, words: str = "") -> Turn:
+        """Open a turn.
+
+        Args:
+            words: Words that the NPC says instead of an answer.
+        """
+        turn = Turn(TurnId(f"t{next(self._numbers):04d}"), npc, draft.player, question, draft, words=words)
+        self._turns[turn.id] = turn
+        return turn
+
+    def begin(self, turn: Turn) -> Begin:
+        turn.begun = True
+        return Begin(turn)
+
+    def queue_up(self, turn: Turn) -> None:
+        """Queue a turn for the floor: the DM's words first, then a reaction, then players' turns by priority, and other
+        conversation among NPCs last.
+        """
+        priority = self.priorities.get(turn.npc, DEFAULT_PRIORITY)
+        if turn.words:
+            priority = _OF_THE_DM
+        elif turn.answers is not None:
+            priority = _NEXT if turn.reacts_to is not None else _LAST
+        self.floor.request(turn.id, priority=priority)
+
+    def cancel(self, turn: Turn, outcome: Outcome | None) -> Cancel:
+        turn.cancelled_as = outcome
+        self.floor.withdraw(turn.id)
+        if turn.phase is Phase.PREPARING or not turn.begun:
+            del self._turns[turn.id]
+        return Cancel(turn)
+
+    def hush(self, turns: Iterable[Turn]) -> list[Cancel]:
+        """Cancel these turns."""
+        return [
+            self.cancel(turn, _HUSHED_AS.get(turn.phase, Outcome.SUPERSEDED))
+            for turn in turns
+            if turn.cancelled_as is None
+        ]
+
+    def close(self, turn_id: TurnId) -> Turn | None:
+        """Remove a turn whose engine has finished."""
+        return self._turns.pop(turn_id, None)
+
+
+_CLAUSE_MS = 1_000
+"""An answer is heard within this time after its first word, so a filler would delay it."""
+
+
+class Overdue(Enum):
+    """The action for an overdue turn."""
+
+    DROP = auto()
+    """The answer waited too long for players to fall silent."""
+    GIVE_UP = auto()
+    """No answer came."""
+    FILL = auto()
+    """The answer takes long: play a filler."""
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """Deadlines of a turn.
+
+    Args:
+        reply_deadline_ms: From the moment the answer may be heard (usually the end of the player's turn) to its first
+            audio.
+        filler_after_ms: From the end of the player's turn to a filler; 0 for none. A filler plays only once the answer
+            may be heard, and not shortly before its first clause.
+        hold_ms: How long an answer waits for players to fall silent.
+    """
+
+    reply_deadline_ms: int = 15_000
+    filler_after_ms: int = 0
+    hold_ms: int = 20_000
+
+    def due_ms(self, turn: Turn, *, waits_since_ms: int | None) -> int | None:
+        """When `overdue` must be called; None if only an event can change anything.
+
+        Args:
+            waits_since_ms: Since when only players delay answers; None while an NPC is heard.
+        """
+        if turn.cancelled_as is not None:
+            return None
+        if turn.phase is Phase.RELEASED:
+            return min(self._filler_ms(turn), turn.released_ms + self.reply_deadline_ms)
+        if turn.phase is Phase.COMMITTED and waits_since_ms is not None:
+            return max(turn.committed_ms, waits_since_ms) + self.hold_ms
+        return None
+
+    def overdue(self, turn: Turn, *, at_ms: int) -> Overdue:
+        """Decide what to do about a turn whose `due_ms` has passed."""
+        if turn.phase is Phase.COMMITTED:
+            return Overdue.DROP
+        return Overdue.GIVE_UP if at_ms >= turn.released_ms + self.reply_deadline_ms else Overdue.FILL
+
+    def _filler_ms(self, turn: Turn) -> int:
+        """When a filler is due: at the deadline if there was one already, or none is wanted."""
+        if not turn.filled and turn.lookup_is_slow:
+            return turn.released_ms
+        if turn.filled or not self.filler_after_ms:
+            return turn.released_ms + self.reply_deadline_ms
+        # After waiting for another NPC to finish, do not wait as long again.
+        due_ms = max(turn.released_ms, turn.committed_ms + self.filler_after_ms)
+        return due_ms if turn.first_word_ms is None else max(due_ms, turn.first_word_ms + _CLAUSE_MS)
