@@ -28,7 +28,7 @@ LINES = (
 
 async def an_evening(store: Store) -> None:
     await store.campaigns.load(a_known_party("accept"))
-    secret = said(5, "Wenna Thistlebrook is a smuggler.", heard_by=(INNKEEPER,))
+    secret = said(5, "Wenna Thistlebrook is a smuggler.", witnesses=frozenset({INNKEEPER}))
     await store.log.append([*(said(n, text) for n, text in enumerate(LINES, start=1)), secret])
     await read_new(store, CAMPAIGN)
     await (await timeline_writer(store, CAMPAIGN)).write(SessionId(EVENING), is_over=True)

@@ -477,7 +477,7 @@ def test_table_of_the_documentation_lists_these_roads() -> None:
 def test_every_tool_and_every_part_of_a_hot_context_is_on_a_road() -> None:
     tools = ("query_entities", "search_sessions", "get_session_summary", "search_facts")
     assert {spec.name.rpartition(".")[2] for spec in specs_in("en").values()} == set(tools)
-    records = {"recalled", "rejected", "omitted", "gathered", "guarded", "keeps"}
+    records = {"recalled", "rejected", "omitted", "gathered", "guarded"}
     """They are shown to the DM, or are no text of the campaign."""
     parts = {*gather._LINES, "scenes", "past", "direction"}
     assert {each.name for each in fields(HotContext)} == parts | records

@@ -87,7 +87,9 @@ class Evening:
 
     def __init__(self, town: Campaign, npc: NpcId) -> None:
         self.town, self.npc, self.log = town, npc, LogTwin()
-        self.talk = Conversation(town.npc(npc), beginning(town, town.npc(npc))[:1], history_tokens=10_000)
+        self.talk = Conversation(
+            town.npc(npc), beginning(town, town.npc(npc))[:1], history_tokens=10_000, language=town.language
+        )
         self.mind = Mind(
             town,
             talk=self.log,
