@@ -29,6 +29,7 @@ from glyphoxa.world.fact_events import FactRejected, FactStated
 from glyphoxa.world.graph import WorldHistory
 from tests.support.minds import beginning
 from tests.support.patience import DEADLINE_MS
+from tests.support.recalled import PATIENT
 from tests.support.weights import weights
 
 CAMPAIGN = read_campaign(Path(__file__).parents[1] / "support" / "deep_station.yaml").campaign
@@ -67,7 +68,7 @@ class Station:
 async def station(dsn: str, tmp_path: Path, minilm: MiniLm) -> AsyncIterator[Station]:
     patient = ContextSettings(recall_deadline_ms=5_000)
     settings = Settings(data_dir=tmp_path, context=patient)
-    async with open_store(dsn, embedder=embedder_of(minilm)) as store:
+    async with open_store(dsn, embedder=embedder_of(minilm), recall=PATIENT) as store:
         talks = {npc.id: Conversation(npc, beginning=beginning(CAMPAIGN, npc)) for npc in CAMPAIGN.npcs}
         state = TableState(CAMPAIGN, SessionId("tonight"), CAMPAIGN.scenes[0], talks)
         memory = TableMemory(store, state, tmp_path / "spool")
