@@ -35,5 +35,5 @@ class ModelTwin:
 
     @property
     def asking(self) -> ModelAsker:
-        """Whoever asks it: within a second, once a question."""
+        """The client of this model: one try for each question, within a second."""
         return ModelAsker(self, 1_000, breaker=CircuitBreaker(lambda: 0), retries=0)
