@@ -21,7 +21,7 @@ from benchmarks.provider_process import Delays, Recorded, demo_recordings, provi
 from benchmarks.runner import command, not_negative, percentile, positive, rss_mb, run, tell
 from benchmarks.table import PAUSE_MS, TURN_PATIENCE_S, Players, Size, cloud_settings, opened, players, write_campaign
 from glyphoxa.config.settings import Settings
-from glyphoxa.domain.defaults import BARGE_IN_MS
+from glyphoxa.domain.budgets import BARGE_IN_MS
 from glyphoxa.domain.turn import TurnRecord
 
 REPLY = " ".join(f"That is what I was told, and I keep it in mind for day number {n}." for n in range(1, 4))

@@ -32,8 +32,8 @@ from glyphoxa.chronicle.timeline import TimelineWriter
 from glyphoxa.chronicle.utterance_nodes import Grafter
 from glyphoxa.config.provider_sections import CompletionSettings, CorrectionSettings
 from glyphoxa.config.settings import Settings
+from glyphoxa.domain.budgets import CHECK_EVERY
 from glyphoxa.domain.campaign import Campaign
-from glyphoxa.domain.defaults import CHECK_EVERY
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import Recalled

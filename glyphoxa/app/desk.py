@@ -42,17 +42,15 @@ from glyphoxa.domain.campaign import Campaign, Exchange, Npc
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SceneId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import DM, HOLDINGS, MEANING, PUBLIC, Fact, Viewer
-from glyphoxa.domain.session_state import DM_VIEW, SessionState, View
 from glyphoxa.judgement.safety import topics_of
 from glyphoxa.language.facts import claim_in_words, known_to, moment
 from glyphoxa.language.table_talk import is_out_of_character
 from glyphoxa.language.words import fold
-from glyphoxa.names.followed import with_stored
 from glyphoxa.names.gazetteer import Gazetteer, cast_of, entries_of
-from glyphoxa.names.learning import NamesDesk
+from glyphoxa.names.learning import NamesDesk, with_stored
 from glyphoxa.prompt.identity import examples_draft, persona_draft
 from glyphoxa.transcript.ports import TalkFilter
-from glyphoxa.transcript.sessions import LastSessions, session_of
+from glyphoxa.transcript.sessions import DM_VIEW, LastSessions, SessionState, View, session_of
 from glyphoxa.world.event_log import Cause, WorldEvent
 from glyphoxa.world.fact_events import FactReplaced
 from glyphoxa.world.graph import Known

@@ -17,9 +17,9 @@ from glyphoxa.chronicle.summaries import LineSelection, heard_by
 from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance
 from glyphoxa.dm.player_safe import PlayersView
 from glyphoxa.dm.vault import PlayedSession
+from glyphoxa.domain.budgets import SUMMARY_TOKENS
 from glyphoxa.domain.calendar import CampaignTimes
 from glyphoxa.domain.campaign import Campaign
-from glyphoxa.domain.defaults import SUMMARY_TOKENS
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId
 from glyphoxa.judgement.safety import topics_of
 from glyphoxa.names.gazetteer import Gazetteer

@@ -41,7 +41,6 @@ from glyphoxa.domain.campaign import Campaign, Npc, Player
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId
 from glyphoxa.domain.knowledge import RecalledSummary
-from glyphoxa.domain.session_state import DM_VIEW, View
 from glyphoxa.domain.turn import LookUp
 from glyphoxa.judgement.safety import topics_of
 from glyphoxa.language.roles import cast_of
@@ -68,13 +67,11 @@ from glyphoxa.prompt.when import SaidWhen
 from glyphoxa.prompt.wording import wording
 from glyphoxa.transcript.journal import SessionMark
 from glyphoxa.transcript.ports import MemorySearch
-from glyphoxa.transcript.sessions import LastSessions
+from glyphoxa.transcript.sessions import DM_VIEW, LastSessions, View
 from glyphoxa.turns.address import Addressing, Expertise
 from glyphoxa.turns.barge_in import BargeIn
-from glyphoxa.turns.dm_controls import DmControls
-from glyphoxa.turns.floor import Floor
-from glyphoxa.turns.open_turns import OpenTurns, Patience
-from glyphoxa.turns.questions import Questions
+from glyphoxa.turns.open_turns import Floor, OpenTurns, Patience
+from glyphoxa.turns.questions import DmControls, Questions
 from glyphoxa.turns.turn_taking import TurnTaking
 
 # Tools of plug-ins.

@@ -37,11 +37,11 @@ from glyphoxa.chronicle.ports import (
 )
 from glyphoxa.chronicle.talk import LONGEST, Extraction, KnownEntity, NumberedUtterance, SceneTalk, stretches
 from glyphoxa.chronicle.utterance_nodes import Grafter
+from glyphoxa.domain.budgets import CHECK_EVERY
 from glyphoxa.domain.campaign import Findings
-from glyphoxa.domain.defaults import CHECK_EVERY
 from glyphoxa.domain.errors import GlyphoxaError, Unavailable
 from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
-from glyphoxa.domain.judgement import Mode
+from glyphoxa.judgement.safety import Mode
 
 PAGE: Final = 200
 """Utterances fetched at once."""

@@ -22,10 +22,9 @@ from glyphoxa.chronicle.talk import (
     SceneTalk,
 )
 from glyphoxa.chronicle.utterance_nodes import StateAtom
-from glyphoxa.domain.campaign import Findings
+from glyphoxa.domain.campaign import ENTITY_TYPES, Findings
 from glyphoxa.domain.ids import EntityId, NpcId, UtteranceId
 from glyphoxa.domain.knowledge import AUTO_ACCEPT, NEVER, Claim, Provenance, Visibility, witnessed_by
-from glyphoxa.domain.node_types import ENTITY_TYPES
 from glyphoxa.language.lexicon import lexicon
 from glyphoxa.language.words import fold
 from glyphoxa.names.resolve import Called, Resolver

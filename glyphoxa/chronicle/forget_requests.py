@@ -15,11 +15,11 @@ from typing import Final
 
 from glyphoxa.chronicle.talk import NumberedUtterance
 from glyphoxa.domain.heard import Utterance
-from glyphoxa.domain.judgement import ConsentChange
 from glyphoxa.language.lexicon import lexicon
 from glyphoxa.language.sentence_form import sentences_of
 from glyphoxa.language.sentences import parts_of
 from glyphoxa.world.event_log import Cause
+from glyphoxa.world.graph import ConsentChange
 
 WITHIN_MS: Final = 120_000
 """A request refers to an earlier utterance only if that was said at most this long before."""

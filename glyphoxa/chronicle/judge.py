@@ -27,8 +27,7 @@ from glyphoxa.chronicle.ports import Checked, JudgedUtterance
 from glyphoxa.chronicle.salience import Line, Salience, SalienceJudge
 from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance, SceneTalk
 from glyphoxa.domain.errors import InvalidInput, Unavailable
-from glyphoxa.domain.judgement import Judged, Mode, Risk, TurnJudgement
-from glyphoxa.judgement.safety import mode_and_risk
+from glyphoxa.judgement.safety import Judged, Mode, Risk, TurnJudgement, mode_and_risk
 from glyphoxa.language.lexicon import texts
 from glyphoxa.names.gazetteer import Gazetteer
 

@@ -40,9 +40,9 @@ from glyphoxa.chronicle.talk import (
     SceneTalk,
 )
 from glyphoxa.chronicle.utterance_nodes import said_in_words
+from glyphoxa.domain.campaign import DEFAULT_SCHEMA, ENTITY_TYPES, NodeType, Schema
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import EntityId, UtteranceId
-from glyphoxa.domain.node_types import DEFAULT_SCHEMA, ENTITY_TYPES, NodeType, Schema
 from glyphoxa.language.lexicon import texts
 from glyphoxa.language.prompt_quotes import in_one_line
 from glyphoxa.language.text import Text

@@ -12,7 +12,7 @@ from glyphoxa.chronicle.utterance_nodes import StateAtom
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
-from glyphoxa.domain.judgement import Judged
+from glyphoxa.judgement.safety import Judged
 
 
 class LeaseLost(GlyphoxaError):

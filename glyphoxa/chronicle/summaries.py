@@ -28,19 +28,19 @@ from glyphoxa.chronicle.statements import (
 )
 from glyphoxa.chronicle.talk import NumberedUtterance, tellable
 from glyphoxa.chronicle.utterance_nodes import said_in_words
+from glyphoxa.domain.budgets import SUMMARY_TOKENS
 from glyphoxa.domain.campaign import Campaign
-from glyphoxa.domain.defaults import SUMMARY_TOKENS
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import AUTO_ACCEPT
-from glyphoxa.domain.session_state import SummarySentence
 from glyphoxa.language.lexicon import texts
 from glyphoxa.language.new_names import name_finder
 from glyphoxa.language.prompt_quotes import in_one_line, quoted
 from glyphoxa.language.sentences import RoomLeft, characters_in, shortened
 from glyphoxa.language.text import Text
 from glyphoxa.names.gazetteer import Gazetteer
+from glyphoxa.transcript.sessions import SummarySentence
 
 # Selection: the most salient lines, verbatim.
 

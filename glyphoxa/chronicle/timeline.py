@@ -24,18 +24,17 @@ from glyphoxa.chronicle.rules_extractor import names_of
 from glyphoxa.chronicle.summaries import LlmSummariser, Teller, Told
 from glyphoxa.chronicle.talk import LONGEST, NumberedUtterance, stretches
 from glyphoxa.chronicle.utterance_nodes import place_of
-from glyphoxa.domain.campaign import Campaign
-from glyphoxa.domain.defaults import SUMMARY_TOKENS
+from glyphoxa.domain.budgets import SUMMARY_TOKENS
+from glyphoxa.domain.campaign import Campaign, Compression
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import TOOK_PART, Claim, Fact, Provenance, Viewer, Visibility, lines_of, witnessed_by
-from glyphoxa.domain.node_types import Compression
-from glyphoxa.domain.session_state import SummarySentence
 from glyphoxa.judgement.safety import topics_of
 from glyphoxa.names.gazetteer import Gazetteer
 from glyphoxa.transcript.sessions import (
     EPISODE,
+    SummarySentence,
     episode_name,
     episode_of,
     node_name,

@@ -37,8 +37,8 @@ from glyphoxa.dm.entities import MAX_FACTS, NameResolver
 from glyphoxa.dm.sessions import short as short_utterance
 from glyphoxa.dm.timeline import beginning_of
 from glyphoxa.dm.wording import plain, printable
+from glyphoxa.domain.budgets import SUMMARY_TOKENS
 from glyphoxa.domain.campaign import Campaign, Player
-from glyphoxa.domain.defaults import SUMMARY_TOKENS
 from glyphoxa.domain.errors import InvalidInput, NotFound, counted, did_you_mean
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import PlayerId, SceneId, SessionId, plain_name

@@ -18,11 +18,10 @@ from typing import Any, Final
 import yaml
 
 from glyphoxa.config.located_yaml import InvalidFile, Node, YamlPath, read_yaml, text_of
-from glyphoxa.domain.campaign import Campaign
+from glyphoxa.domain.campaign import DEFAULT_SCHEMA, Campaign, Compression, NodeType
 from glyphoxa.domain.errors import InvalidInput, did_you_mean
 from glyphoxa.domain.files import PRIVATE, new_version
 from glyphoxa.domain.ids import slug
-from glyphoxa.domain.node_types import DEFAULT_SCHEMA, Compression, NodeType
 
 
 def stamp_of(text: str) -> str:

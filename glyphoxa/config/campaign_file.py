@@ -42,22 +42,25 @@ from glyphoxa.config.located_yaml import (
 )
 from glyphoxa.config.sections import not_a_name
 from glyphoxa.domain.campaign import (
+    DEFAULT_SCHEMA,
     Campaign,
+    Compression,
     Entity,
     Exchange,
+    NodeType,
     Npc,
     Player,
     Portrait,
     Relationship,
     Safety,
     Scene,
+    Schema,
     Secret,
     VoiceSpec,
 )
 from glyphoxa.domain.errors import InvalidInput, did_you_mean
 from glyphoxa.domain.events import reached_from
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId, slug
-from glyphoxa.domain.node_types import DEFAULT_SCHEMA, Compression, NodeType, Schema
 from glyphoxa.judgement.safety import SafetyTopics
 from glyphoxa.language.lexicon import texts
 from glyphoxa.language.relations import RelationWords

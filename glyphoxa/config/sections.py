@@ -17,8 +17,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic_core import CoreSchema, core_schema
 
 from glyphoxa.config.located_yaml import Wrong, short, written_as
-from glyphoxa.domain.budgets import Position, Role
-from glyphoxa.domain.defaults import BARGE_IN_MS, GAP_MS
+from glyphoxa.domain.budgets import BARGE_IN_MS, GAP_MS, Position, Role
 from glyphoxa.domain.dsn import Dsn
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.providers.building import NONE, names

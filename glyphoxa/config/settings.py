@@ -44,7 +44,10 @@ from glyphoxa.domain.budgets import (
     BEFORE_THE_TALK,
     BEHIND_THE_QUESTION,
     BUDGETS,
+    CHECK_EVERY,
+    CHECK_MINUTES,
     STANDING_TOKENS,
+    SUMMARY_TOKENS,
     TIER_RULES,
     Budgets,
     MemoryTool,
@@ -52,7 +55,6 @@ from glyphoxa.domain.budgets import (
     TierRule,
 )
 from glyphoxa.domain.campaign import BudgetTier
-from glyphoxa.domain.defaults import CHECK_EVERY, CHECK_MINUTES, SUMMARY_TOKENS
 from glyphoxa.domain.knowledge import AUTO_ACCEPT
 from glyphoxa.plugin import claims
 from glyphoxa.providers.building import (

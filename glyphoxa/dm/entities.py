@@ -15,12 +15,11 @@ from pydantic import BaseModel
 from glyphoxa.dm.actions import EntityName, Knowers, Option, Question, action, listed
 from glyphoxa.dm.ports import Review
 from glyphoxa.dm.timeline import all_events
-from glyphoxa.domain.campaign import Campaign, Entity, Npc, Player
+from glyphoxa.domain.campaign import DEFAULT_SCHEMA, Campaign, Entity, Npc, Player, Schema
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.heard import SpokenBy
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId, PlayerId, SessionId, SpeakerId, plain_name, slug
 from glyphoxa.domain.knowledge import DM, PUBLIC, Claim, Knower, Provenance, Validity, Visibility
-from glyphoxa.domain.node_types import DEFAULT_SCHEMA, Schema
 from glyphoxa.language.facts import fact_in_words
 from glyphoxa.language.relations import IN_ENGLISH, RelationWords
 from glyphoxa.language.words import fold

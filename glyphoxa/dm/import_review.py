@@ -22,11 +22,10 @@ from glyphoxa.dm.imported import (
     SourceWorld,
     name_of,
 )
-from glyphoxa.domain.campaign import Entity, Relationship, Secret
+from glyphoxa.domain.campaign import ENTITY_TYPES, Entity, Relationship, Secret
 from glyphoxa.domain.errors import InvalidInput, did_you_mean
 from glyphoxa.domain.ids import EntityId, plain_name, slug
 from glyphoxa.domain.knowledge import Claim
-from glyphoxa.domain.node_types import ENTITY_TYPES
 from glyphoxa.language.sentences import shortened
 from glyphoxa.names.resolve import Resolver
 

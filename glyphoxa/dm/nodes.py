@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from glyphoxa.chronicle.timeline import FLOOR
-from glyphoxa.domain.campaign import Entity
+from glyphoxa.domain.campaign import Entity, Schema
 from glyphoxa.domain.ids import EntityId, SessionId
 from glyphoxa.domain.knowledge import Fact
-from glyphoxa.domain.node_types import Schema
 from glyphoxa.language.facts import value_in_words
 from glyphoxa.transcript.sessions import EPISODE
 

@@ -17,7 +17,6 @@ from glyphoxa.dm.wording import IndentedLine, plain, signals_in_words
 from glyphoxa.domain.calendar import StoryCalendar
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, TurnId
-from glyphoxa.domain.judgement import Judged, Mode
 from glyphoxa.domain.knowledge import (
     EndedFact,
     Fact,
@@ -29,6 +28,7 @@ from glyphoxa.domain.knowledge import (
     learned_from,
 )
 from glyphoxa.domain.turn import AssembledPrompt, Fault, LookUp, Outcome, PromptPart, Stage, TurnRecord
+from glyphoxa.judgement.safety import Judged, Mode
 from glyphoxa.language.facts import ended_in_words, moment, place, reason_in_words, validity_in_words
 from glyphoxa.language.facts import short as short_fact
 from glyphoxa.language.prompt_quotes import recalled_line

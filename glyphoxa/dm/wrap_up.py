@@ -32,12 +32,12 @@ from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import EntityId, FactId, UtteranceId
-from glyphoxa.domain.judgement import Judged
 from glyphoxa.domain.knowledge import NEVER, Claim, EndedFact, Fact, Provenance, Visibility, witnessed_by
-from glyphoxa.domain.session_state import SummarySentence
+from glyphoxa.judgement.safety import Judged
 from glyphoxa.language.sentences import shortened
 from glyphoxa.language.text import Text, Weights, log_odds, shipped, stem_of_content
 from glyphoxa.language.words import fold
+from glyphoxa.transcript.sessions import SummarySentence
 from glyphoxa.world.event_log import Cause
 from glyphoxa.world.fact_events import FactConfirmed, FactRejected, FactReplaced, FactStated
 

@@ -1,6 +1,6 @@
-"""Budgets of an NPC: the layout of its prompt, and the tools of memory and time limits of its tier.
+"""Budgets of an NPC, limits of its tier, and defaults that settings and the objects behind them share.
 
-Settings and the profiles of models choose them.
+Settings and the profiles of models choose the budgets: the layout of a prompt, the tools of memory and their time.
 """
 
 from __future__ import annotations
@@ -127,3 +127,17 @@ TIER_RULES: Mapping[BudgetTier, TierRule] = {
 
 def lower_tier(one: BudgetTier, other: BudgetTier) -> BudgetTier:
     return min(one, other, key=TIERS.index)
+
+
+# Defaults of settings that the objects behind them use, too.
+
+GAP_MS: Final = 300
+"""Silence between the replies of two NPCs."""
+BARGE_IN_MS: Final = 250
+"""How long a player must speak to interrupt an NPC."""
+SUMMARY_TOKENS: Final = 200
+"""Length of a summary."""
+CHECK_EVERY: Final = 20
+"""Utterances after which the chronicle judges them again."""
+CHECK_MINUTES: Final = 30
+"""Time between two comparisons of the spool with the transcript log."""

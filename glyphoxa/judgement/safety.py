@@ -1,4 +1,4 @@
-"""Finds what a group does not play: its lines and veils, and what no campaign may play.
+"""Finds what a group does not play (its lines and veils, and what no campaign may play), and judges a turn by it.
 
 A topic is found by words, in microseconds, because this runs before an NPC's model is asked and before each sentence
 of its reply is said. A topic's words are matched by their stems, also within compounds. A word that names an idea
@@ -11,7 +11,7 @@ The floor is what no campaign can switch off: sexual content with minors.
 The floor and the lines hold on every road by which text reaches a model, a player or a voice, listed in
 `docs/how-it-works.md`. Every road asks the topics of its campaign (`topics_of`). The DM sees everything.
 
-What follows from the flags of a turn, for every judge (`mode_and_risk`):
+What follows from the flags of a turn, for every judge (`mode_and_risk`, `TurnJudgement`):
 
 | flag | mode | risk | consequence |
 |---|---|---|---|
@@ -26,17 +26,19 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import cache, lru_cache
 from itertools import pairwise, product
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from glyphoxa.domain.campaign import Campaign, Safety
 from glyphoxa.domain.ids import INVISIBLE
-from glyphoxa.domain.judgement import LEGAL_FLOOR, Mode, Risk
 from glyphoxa.domain.turn import Asked, Character, Fault
 from glyphoxa.language.lexicon import languages, lexicon
 from glyphoxa.language.text import FUNCTION_WORDS, Text, stemmer_of
 
+LEGAL_FLOOR: Final = "legal_floor:"
+"""Prefix of the flags that no campaign can switch off."""
 MINORS: Final = f"{LEGAL_FLOOR}minors"
 _LINE: Final = "line:"
 _VEIL: Final = "veil:"
@@ -49,6 +51,66 @@ _REMEMBERED: Final = 1_000
 _CAMPAIGNS: Final = 16
 """Whose topics are kept ready."""
 _CLAUSES: Final = re.compile(r"[.,;:!?…\n–—]+")
+
+
+class Mode(StrEnum):
+    IN_WORLD_ANSWER = "in_world_answer"
+    MEMORY_CONSENT = "memory_consent"
+    """The speaker decides whether something may be remembered."""
+    SAFE_REDIRECT = "safe_redirect"
+    """The NPC must lead away from the topic."""
+
+
+class Risk(StrEnum):
+    LOW = "low"
+    MEDIUM = "medium"
+    HIGH = "high"
+
+
+@dataclass(frozen=True, slots=True)
+class TurnJudgement:
+    """The verdict of a judge. No judge is asked for what follows from it.
+
+    Attributes:
+        flags: Labels of what the turn violates: "line:spiders", "veil:torture", "legal_floor:minors".
+        note: The reasons, and what an answer should respect. For the DM; never shown to players.
+        extract_memory: The turn states something that matters in a later session.
+    """
+
+    mode: Mode = Mode.IN_WORLD_ANSWER
+    risk: Risk = Risk.LOW
+    flags: tuple[str, ...] = ()
+    note: str = ""
+    extract_memory: bool = False
+
+    @property
+    def is_blocked(self) -> bool:
+        """Whether the turn is redirected or of high risk."""
+        return self.mode is Mode.SAFE_REDIRECT or self.risk is Risk.HIGH
+
+    @property
+    def needs_review(self) -> bool:
+        """Whether the DM should look at the turn."""
+        return self.risk is not Risk.LOW
+
+    @property
+    def may_extract(self) -> bool:
+        """Whether facts may be learned from the turn: never from one that is redirected or about consent."""
+        return self.extract_memory and self.mode is Mode.IN_WORLD_ANSWER
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A judgement and who made it.
+
+    Attributes:
+        by: `backstop`: the rules, when they judged again with what was said afterwards.
+        reason: Why another judge decided than the configured one; else empty.
+    """
+
+    judgement: TurnJudgement
+    by: Literal["rules", "llm", "backstop"] = "rules"
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)

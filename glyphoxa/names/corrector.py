@@ -38,8 +38,7 @@ from glyphoxa.names.evidence import (
     probability,
     weight_of,
 )
-from glyphoxa.names.gazetteer import Gazetteer, Name
-from glyphoxa.names.index import MIN_LENGTH_RATIO, SHORTEST, Similarity, Spelling
+from glyphoxa.names.gazetteer import MIN_LENGTH_RATIO, SHORTEST, Gazetteer, Name, Similarity, Spelling
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +157,7 @@ _BEST_POSSIBLE = log_odds_of_similarity(Similarity(1.0, 1.0, 1.0, same_sound=Tru
 """A window that needs more evidence need not be compared."""
 _MAX_CANDIDATES = 4
 _SHARED = ((13.0, 0.45), (11.0, 0.3), (-math.inf, 0.15))
-"""Share of the heard features that a name must have (`glyphoxa.names.index`), by the log-odds it must contribute.
+"""Share of the heard features that a name must have (`glyphoxa.names.gazetteer`), by the log-odds it must contribute.
 
 On the spoken names, names with a smaller share never had enough evidence."""
 _REMEMBERED = 8192

@@ -24,7 +24,7 @@ from typing import NamedTuple
 from glyphoxa.domain.heard import UNSURE, HeardWord
 from glyphoxa.language.lexicon import ORDINARY, Vocabulary
 from glyphoxa.language.words import Word
-from glyphoxa.names.index import SHORTEST, Similarity
+from glyphoxa.names.gazetteer import SHORTEST, Similarity
 from glyphoxa.names.naming import Name
 
 

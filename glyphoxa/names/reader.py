@@ -2,7 +2,7 @@
 
 A spelling is a name in folded letters without spaces (`glyphoxa.names.naming`), so case, accents and spaces do not
 matter. It may have several bearers; the caller decides which of them count, so that a name the caller ignores hides no
-other and corrects no typo. Sounds are compared in `glyphoxa.names.index`.
+other and corrects no typo. Sounds are compared in `glyphoxa.names.gazetteer`.
 """
 
 from __future__ import annotations

@@ -27,10 +27,9 @@ from glyphoxa.domain.heard import HeardWord, NothingSaid, SpeechStarted, TurnEnd
 from glyphoxa.domain.ids import EntityId, PlayerId, UtteranceId
 from glyphoxa.language.lexicon import lexicon
 from glyphoxa.names.corrector import Corrected, Corrector
-from glyphoxa.names.followed import LearnedNames, NamesFollowed
 from glyphoxa.names.gazetteer import Gazetteer, cast_of, entries_of
 from glyphoxa.names.keyterms import Hints
-from glyphoxa.names.learning import Learner
+from glyphoxa.names.learning import LearnedNames, Learner, NamesFollowed
 from glyphoxa.names.people import CallForms, Understood, understand
 
 _SPEAKS: Final = lexicon("calls").compile(r"(?:^|[.!?…]\s+)(?:{lead_in}[,!.]?\s+)*{speaks}", flags=re.IGNORECASE)

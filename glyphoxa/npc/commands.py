@@ -30,7 +30,7 @@ from glyphoxa.names.resolve import Called, Resolver, npcs_by_name, players_by_na
 from glyphoxa.npc.actor import NpcActor
 from glyphoxa.npc.table_state import TableState
 from glyphoxa.turns.address import Addressed
-from glyphoxa.turns.dm_controls import Direction, DmControls
+from glyphoxa.turns.questions import Direction, DmControls
 from glyphoxa.turns.turn import Effect
 from glyphoxa.turns.turn_taking import TurnTaking
 

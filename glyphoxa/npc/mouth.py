@@ -1,4 +1,4 @@
-"""The interface of voice engines: anything that gives an NPC its words and its voice.
+"""The interface of voice engines, which give an NPC its words and its voice, and an engine with a fallback.
 
 Protocol of use, for one NPC:
 
@@ -12,14 +12,31 @@ Protocol of use, for one NPC:
    at most once, before the release.
 
 `begin` during a turn first cancels that turn. Calls return at once; the mouth works in its own tasks.
+
+With a fallback (`RescuedMouth`), no turn is silent because the first engine failed:
+
+    begin ──▶ first ── fails before a word is heard ──▶ second answers the same turn
+                    ── fails in mid-reply ────────────▶ second says so in character, if it has such a line
+                    ── fails n times in a row, or is too late ──▶ second answers from now on
+
+Both get the same prompts, so either knows the conversation and what the NPC may know. Both are opened with the NPC:
+nothing is loaded during a turn. If the fallback has another voice, it stays for the rest of the session, because a
+voice that changes back and forth is worse than one change. A provider of a chain is tried again after a cooldown. The
+second engine may itself have a fallback.
 """
 
 from __future__ import annotations
 
+import asyncio
+import sys
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, replace
+from typing import Final, Protocol
 
+from loguru import logger
+
+from glyphoxa.actors.circuit_breaker import CircuitBreaker
+from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.ids import NpcId, TurnId
 from glyphoxa.domain.turn import NO_PROMPT, AssembledPrompt, Stage, TierChoice, Unsaid
 from glyphoxa.prompt.prompt import Prompt
@@ -154,3 +171,207 @@ class Mouth(Protocol):
         ...
 
     async def close(self) -> None: ...
+
+
+# A mouth with a fallback.
+
+MAX_FAILURES: Final = 5
+COOLDOWN_MS: Final = 30_000
+TRIES: Final = 3
+"""Successful tries after a cooldown until the first engine is used again."""
+_FOR_EVER_MS: Final = sys.maxsize
+
+
+@dataclass(slots=True)
+class _Turn:
+    """The current turn of a mouth with a fallback.
+
+    Attributes:
+        why: Why the first engine failed.
+        heard: The part of the first engine's answer that was heard before it failed.
+    """
+
+    id: TurnId
+    prompt: Prompt
+    mouth: Mouth
+    is_released: bool = False
+    is_held: bool = False
+    is_cancelled: bool = False
+    is_late: bool = False
+    why: str = ""
+    heard: Finished | None = None
+
+
+class RescuedMouth:
+    """A `Mouth` with a fallback.
+
+    Protocol of use: build both mouths with the listeners `from_first` and `from_second`, then `join` them.
+
+    Args:
+        returns: Whether the first engine is tried again after a cooldown. Otherwise the second stays.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        listener: Listener,
+        now_ms: Callable[[], int],
+        *,
+        returns: bool = False,
+    ) -> None:
+        self._name = name
+        self._listener = listener
+        self._returns = returns
+        cooldown_ms = COOLDOWN_MS if returns else _FOR_EVER_MS
+        self._breaker = CircuitBreaker(
+            now_ms, max_failures=MAX_FAILURES, cooldown_ms=cooldown_ms, successes_to_close=TRIES
+        )
+        self._turn: _Turn | None = None
+        self._first: Mouth
+        self._second: Mouth | None = None
+
+    def join(self, first: Mouth, second: Mouth) -> None:
+        self._first, self._second = first, second
+
+    @property
+    def says_given_words(self) -> bool:
+        return (self._second or self._first).says_given_words
+
+    async def start(self) -> None:
+        await self._first.start()
+        if self._second is not None:
+            try:
+                await self._second.start()
+            except GlyphoxaError as error:
+                # The first engine may work without it.
+                logger.warning("{} has no fallback engine: {}", self._name, error)
+                await self._second.close()
+                self._second = None
+
+    def prime(self, prompt: Prompt) -> None:
+        self._first.prime(prompt)
+        # If the first engine is used again, the fallback is rarely needed, so it only reads the persona.
+        if self._second is not None and (prompt.is_bare or not self._returns or self._breaker.is_open):
+            self._second.prime(prompt)
+
+    async def wait_until_primed(self) -> None:
+        await asyncio.gather(*(mouth.wait_until_primed() for mouth in self._both()))
+
+    def relax(self) -> None:
+        for mouth in self._both():
+            mouth.relax()
+
+    def begin(self, turn: TurnId, prompt: Prompt) -> None:
+        if self._turn is not None:
+            self.cancel(self._turn.id)
+        words_alone = bool(prompt.words) and not self._first.says_given_words
+        second = self._second if words_alone or self._rests() else None
+        mouth = second or self._first
+        self._turn = _Turn(turn, prompt, mouth)
+        mouth.begin(turn, prompt)
+
+    def release(self, turn: TurnId) -> None:
+        if (now := self._of(turn)) is not None:
+            now.is_released = True
+            now.mouth.release(turn)
+
+    def hold(self, turn: TurnId) -> None:
+        if (now := self._of(turn)) is not None:
+            now.is_held = True
+            now.mouth.hold(turn)
+
+    def resume(self, turn: TurnId) -> None:
+        if (now := self._of(turn)) is not None:
+            now.is_held = False
+            now.mouth.resume(turn)
+
+    def cancel(self, turn: TurnId) -> None:
+        if (now := self._of(turn)) is not None:
+            now.is_cancelled = True
+            if now.mouth is self._first:
+                self._breaker.cancelled()
+            now.mouth.cancel(turn)
+
+    def give_up(self, turn: TurnId) -> None:
+        if (now := self._of(turn)) is not None:
+            now.is_late = True
+            now.mouth.give_up(turn)
+
+    def fill(self, turn: TurnId, text: str) -> None:
+        if (now := self._of(turn)) is not None:
+            now.mouth.fill(turn, text)
+
+    async def close(self) -> None:
+        for mouth in self._both():
+            await mouth.close()
+
+    def from_first(self, event: MouthEvent) -> None:
+        now = self._of(event.turn)
+        if now is None or now.mouth is not self._first:
+            return  # a late event of a cancelled turn
+        match event:
+            case FailedEarly(error=error) if self._second is not None:
+                self._rescue(now, self._second, error)
+            case Finished(error=error) if error and not now.is_cancelled:
+                self._failed(now, event)
+            case Finished():
+                if not now.is_cancelled:
+                    self._breaker.succeeded()
+                self._over(event)
+            case _:
+                self._listener(event)
+
+    def from_second(self, event: MouthEvent) -> None:
+        now = self._of(event.turn)
+        if now is None or now.mouth is not self._second:
+            return
+        match event:
+            case Injected() if now.why:
+                omitted = (*event.prompt.omitted, f"the first engine's answer: {now.why}")
+                self._listener(replace(event, prompt=replace(event.prompt, omitted=omitted)))
+            case Finished() if now.heard is not None:
+                begun = now.heard
+                self._over(replace(begun, at_ms=event.at_ms))
+            case Finished():
+                self._over(event)
+            case _:
+                self._listener(event)
+
+    def _failed(self, now: _Turn, event: Finished) -> None:
+        if self._second is None:
+            self._over(event)
+            return
+        if event.heard:
+            now.heard = event
+        self._rescue(now, self._second, event.error)
+
+    def _rescue(self, now: _Turn, second: Mouth, why: str) -> None:
+        first, now.mouth, now.why = now.mouth, second, why
+        first.cancel(now.id)
+        if now.is_late:
+            self._breaker.trip()
+        else:
+            self._breaker.failed()
+        logger.warning("{}: the fallback engine answers turn {}: {}", self._name, now.id, why)
+        second.begin(now.id, now.prompt)
+        if now.is_released:
+            second.release(now.id)
+        if now.is_held:
+            second.hold(now.id)
+        if now.is_late or now.heard is not None:
+            # It is too late for another answer, so the fallback only says a line in character.
+            second.give_up(now.id)
+
+    def _over(self, event: Finished) -> None:
+        self._turn = None
+        self._listener(event)
+
+    def _rests(self) -> bool:
+        """Whether the first engine is skipped in this turn."""
+        return self._second is not None and not self._breaker.allows_call()
+
+    def _both(self) -> list[Mouth]:
+        return [self._first, *([self._second] if self._second is not None else [])]
+
+    def _of(self, turn: TurnId) -> _Turn | None:
+        return self._turn if self._turn is not None and self._turn.id == turn else None

@@ -28,11 +28,9 @@ from glyphoxa.domain.events import (
 )
 from glyphoxa.domain.heard import Draft, Heard, SpeechStarted, TurnEnded, Utterance
 from glyphoxa.domain.ids import LineId, PlayerId, SceneId, SessionId, id_of_line
-from glyphoxa.domain.session_state import DM_VIEW
 from glyphoxa.names.table_names import TableNames
-from glyphoxa.npc.actor import NpcActor
+from glyphoxa.npc.actor import NpcActor, Preparation
 from glyphoxa.npc.commands import MoveTo, SessionCommand, StoredControls, follow_commands
-from glyphoxa.npc.priming import Preparation
 from glyphoxa.npc.revision import DmChannels, Reviser, Revisions
 from glyphoxa.npc.room import Room
 from glyphoxa.npc.session_state_keeper import SessionStateKeeper
@@ -41,6 +39,7 @@ from glyphoxa.npc.table_state import Covered, TableState, TypedLines
 from glyphoxa.prompt.gather import HotContexts
 from glyphoxa.prompt.identity import beginning_of
 from glyphoxa.transcript.journal import Journal
+from glyphoxa.transcript.sessions import DM_VIEW
 
 WRITE_DOWN_MS = 5_000
 SECOND_LOOK_MS = 5_000

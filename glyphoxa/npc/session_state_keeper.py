@@ -22,9 +22,9 @@ from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.events import SceneChanged, TableEvent, UtteranceKept, UtteranceRetracted, UtteranceRevised
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import EntityId, NpcId, UtteranceId
-from glyphoxa.domain.session_state import DM_VIEW, SummarySentence, View
 from glyphoxa.prompt.conversation import RollingSummary
 from glyphoxa.transcript.ports import SessionStates
+from glyphoxa.transcript.sessions import DM_VIEW, SummarySentence, View
 
 NEW_NPC: Final = "new_npc"
 ITEM_ACQUIRED: Final = "item_acquired"

@@ -11,8 +11,8 @@ from glyphoxa.domain.campaign import Campaign, Player, Scene
 from glyphoxa.domain.events import TableEvent, UtteranceKept
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import NpcId, PlayerId, SessionId, TurnId, UtteranceId, line_of
-from glyphoxa.domain.session_state import DM_VIEW, SessionState, View
 from glyphoxa.prompt.conversation import Conversation, RollingSummary
+from glyphoxa.transcript.sessions import DM_VIEW, SessionState, View
 
 
 @dataclass(frozen=True, slots=True)

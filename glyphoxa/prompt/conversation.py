@@ -16,13 +16,13 @@ from typing import Final
 from glyphoxa.domain.campaign import Npc, Scene
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import UtteranceId
-from glyphoxa.domain.session_state import SessionState, SummarySentence
 from glyphoxa.judgement.safety import SafetyTopics
 from glyphoxa.language.prompt_quotes import as_label, as_said, as_told, in_one_line
 from glyphoxa.language.sentences import n_too_old, tokens_of
 from glyphoxa.language.text import language_of
 from glyphoxa.prompt.prompt import Message, Prompt
 from glyphoxa.prompt.wording import said_line, wording
+from glyphoxa.transcript.sessions import SessionState, SummarySentence
 
 
 def own_line(text: str) -> Message:

@@ -21,7 +21,6 @@ from glyphoxa.domain.campaign import Scene
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.knowledge import RecalledFact, RecalledTalk, RecalledUtterance
-from glyphoxa.domain.session_state import SummarySentence
 from glyphoxa.domain.turn import PromptPart
 from glyphoxa.judgement.safety import topics_of
 from glyphoxa.judgement.small_model import PromptRepair
@@ -40,6 +39,7 @@ from glyphoxa.prompt.wording import wording
 from glyphoxa.recall.table_calendar import Days
 from glyphoxa.recall.time_reader import read_time
 from glyphoxa.recall.vectors import ABOUT_IT, AT_HAND
+from glyphoxa.transcript.sessions import SummarySentence
 from glyphoxa.world.graph import Known
 
 OF_MEMORY: Final = "memory"

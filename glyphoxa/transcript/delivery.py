@@ -16,7 +16,7 @@ from typing import Any, ParamSpec, Protocol, TypeVar
 from loguru import logger
 
 from glyphoxa.actors.deadline import done_within
-from glyphoxa.domain.defaults import CHECK_MINUTES
+from glyphoxa.domain.budgets import CHECK_MINUTES
 from glyphoxa.domain.errors import GlyphoxaError, Unavailable, Unstorable
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId

@@ -13,9 +13,9 @@ from glyphoxa.domain.events import UtteranceRetracted, UtteranceRevised
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import EVER, Between, Recalled, Viewer
-from glyphoxa.domain.session_state import SessionState, SummarySentence, View
 from glyphoxa.domain.turn import TurnRecord
 from glyphoxa.language.text import Text
+from glyphoxa.transcript.sessions import SessionState, SummarySentence, View
 
 
 class TranscriptLog(Protocol):

@@ -1,4 +1,4 @@
-"""Track sessions: the last one played, the story days of each, and the entity with its summary.
+"""Track sessions: the last one played, the story days of each, its running memory, and the entity with its summary.
 
 A summary is an entity of the type `event`, so it has a scope, a history and a place in the graph. It has two attribute
 facts: `kind`, which is "episode", and `summary`, the text.
@@ -6,10 +6,10 @@ facts: `kind`, which is "episode", and `summary`, the text.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, NewType
 
 from loguru import logger
 from pydantic import TypeAdapter, ValidationError
@@ -18,7 +18,7 @@ from glyphoxa.domain.calendar import CampaignTimes, StoryCalendar, StoryDays
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.files import replace_file
-from glyphoxa.domain.ids import CampaignId, EntityId, SceneId, SessionId
+from glyphoxa.domain.ids import CampaignId, EntityId, SceneId, SessionId, UtteranceId
 
 # The last session of each campaign in this data directory, and whether it was closed: `DIR/sessions.json`.
 #
@@ -198,3 +198,42 @@ def episode_name(session: SessionId) -> str:
 def episode_of(session: SessionId) -> EntityId:
     """Return the entity that summarises the session: one a session, found without a search."""
     return EntityId(f"{EPISODE}-{session}")
+
+
+View = NewType("View", str)
+"""The id of an NPC, or `DM_VIEW`."""
+DM_VIEW: Final = View("dm")
+
+
+@dataclass(frozen=True, slots=True)
+class SummarySentence:
+    """A sentence of a summary.
+
+    Attributes:
+        evidence: The utterances that support it; never empty. If one is retracted, so is the sentence.
+        is_own: The NPC said it itself. It keeps its word, but nothing else follows from it.
+    """
+
+    text: str
+    evidence: tuple[UtteranceId, ...]
+    is_own: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SessionState:
+    """A view's memory of a session beside the most recent lines.
+
+    Attributes:
+        summary: In the order of the talk.
+        flags: Named events that happened ("decision_made").
+        last_ordinal: Number of the last utterance that the summary covers; 0 for none.
+    """
+
+    summary: tuple[SummarySentence, ...] = ()
+    flags: Mapping[str, bool] = field(default_factory=dict)
+    last_ordinal: int = 0
+
+    @property
+    def text(self) -> str:
+        """Return the summary as one paragraph."""
+        return " ".join(sentence.text for sentence in self.summary)

@@ -21,7 +21,7 @@ import re
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
-from glyphoxa.domain.defaults import BARGE_IN_MS
+from glyphoxa.domain.budgets import BARGE_IN_MS
 from glyphoxa.domain.ids import PlayerId
 from glyphoxa.language.table_talk import BACKCHANNEL, without_described
 from glyphoxa.language.text import Text, Weights, log_odds, phrases, shipped

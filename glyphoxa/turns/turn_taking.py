@@ -18,7 +18,7 @@ Fairness:
 - An NPC answers questions in the order in which they were asked. NPCs of equal priority get the floor in the order in
   which their turns ended. A speaker who continues a question moves to the end of the queue. A speaker without an open
   turn waits for at most one answer to each other player, and a few more if priorities differ
-  (`glyphoxa.turns.floor`).
+  (`glyphoxa.turns.open_turns`).
 - Conversation among NPCs never delays a player.
 - Time spent waiting for other answers does not count: `hold_ms` and `reply_deadline_ms` pause meanwhile.
 """

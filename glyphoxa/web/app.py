@@ -20,7 +20,6 @@ from glyphoxa.actors.deadline import end_tasks
 from glyphoxa.dm.ports import CitedUtterance
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable, counted
 from glyphoxa.domain.ids import CampaignId, PlayerId, SessionId, SpeakerId, UtteranceId
-from glyphoxa.domain.judgement import ConsentChange
 from glyphoxa.npc.table import ConnectPeer, Offer, OfferedServer, Table
 from glyphoxa.web.access.consent_register import sends_sound, sitter
 from glyphoxa.web.access.links import COOKIE_VALID_S, BadInvitation, Entrance, Visitor
@@ -32,7 +31,7 @@ from glyphoxa.web.page_socket import MAX_TEXT_LENGTH, PageSocket, SeatLimits
 from glyphoxa.web.requests import Guard, PageProblem, content_of, on_error, problem_of
 from glyphoxa.web.seats import DEADLINES, Deadlines, SeatClaim, Seats, TakenSeat
 from glyphoxa.world.event_log import Cause
-from glyphoxa.world.graph import WorldHistory
+from glyphoxa.world.graph import ConsentChange, WorldHistory
 
 if TYPE_CHECKING:
     from glyphoxa.adapters.postgres.world.inspection import PostgresInspection

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.heard import SpokenBy
-from glyphoxa.domain.ids import CampaignId, EntityId, SessionId, UtteranceId
-from glyphoxa.domain.judgement import ConsentChange
+from glyphoxa.domain.ids import CampaignId, EntityId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import Dm, Fact, RecalledUtterance, Viewer, Visibility
 from glyphoxa.world.event_log import Cause, Event, Undoing, WorldEvent
 from glyphoxa.world.state import WorldState
@@ -140,6 +139,24 @@ def may_know(viewer: Viewer, fact: Fact, visibility_of: Callable[[EntityId], Vis
         if seen is None or not seen.is_visible_to(viewer):
             return False
     return True
+
+
+ConsentState = Literal["given", "withheld"]
+
+
+@dataclass(frozen=True, slots=True)
+class ConsentChange:
+    """A player's decision about whether their utterances may be remembered. It never concerns those of others.
+
+    Attributes:
+        utterances: The ones it concerns.
+        session: Or all of this session so far. With neither, `given` takes back the last request to forget.
+    """
+
+    speaker: SpeakerId
+    state: ConsentState
+    utterances: tuple[UtteranceId, ...] = ()
+    session: SessionId | None = None
 
 
 class WorldHistory(Protocol):

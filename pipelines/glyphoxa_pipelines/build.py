@@ -12,8 +12,7 @@ from functools import partial
 
 from glyphoxa.app.engines import EarSpec, MouthSpec
 from glyphoxa.config.settings import Settings
-from glyphoxa.npc.fallback_mouth import RescuedMouth
-from glyphoxa.npc.mouth import Mouth
+from glyphoxa.npc.mouth import Mouth, RescuedMouth
 from glyphoxa.npc.table import Ear
 from glyphoxa.providers.building import STT, build
 from glyphoxa_pipelines.cascaded import GraphMouth, llm_of, stages

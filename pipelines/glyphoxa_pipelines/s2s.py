@@ -14,8 +14,7 @@ from pipecat.processors.frame_processor import FrameProcessor
 
 from glyphoxa.app.engines import MouthSpec
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.npc.fallback_mouth import RescuedMouth
-from glyphoxa.npc.mouth import Mouth
+from glyphoxa.npc.mouth import Mouth, RescuedMouth
 from glyphoxa.providers.building import S2S, build, names
 from glyphoxa_pipelines.build import in_turn, without_provider_voice
 from glyphoxa_pipelines.cascaded import CharacterRules, GraphMouth

@@ -10,9 +10,9 @@ from playwright.async_api import expect
 
 from glyphoxa.dm.ports import CitedUtterance
 from glyphoxa.domain.ids import CampaignId, SpeakerId, UtteranceId
-from glyphoxa.domain.judgement import ConsentChange
 from glyphoxa.web.app import LINES_PER_PAGE, OwnLinesOfTable
 from glyphoxa.world.event_log import Cause, WorldEvent
+from glyphoxa.world.graph import ConsentChange
 from tests.support.axe import violations
 from tests.support.browser import Open, sit
 from tests.support.web_table import SESSION, TwinTable, served

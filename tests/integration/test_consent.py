@@ -21,9 +21,9 @@ from glyphoxa.dm.timeline import Timeline
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, SpeakerId, UtteranceId
-from glyphoxa.domain.judgement import ConsentChange, ConsentState
 from glyphoxa.transcript.ports import TalkQuery
 from glyphoxa.world.event_log import Cause
+from glyphoxa.world.graph import ConsentChange, ConsentState
 from tests.support.builders import CAMPAIGN, EVENING, SMITH, a_known_party, said
 from tests.support.bundles import exported, imported
 from tests.support.embedders import embedder_of_topics

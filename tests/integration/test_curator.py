@@ -23,9 +23,9 @@ from glyphoxa.app.background import (
     timeline_writer,
 )
 from glyphoxa.config.settings import Settings
+from glyphoxa.domain.campaign import DEFAULT_TYPES, Compression
 from glyphoxa.domain.ids import EntityId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import HIDDEN, Claim, Provenance, witnessed_by
-from glyphoxa.domain.node_types import DEFAULT_TYPES, Compression
 from glyphoxa.world.entity_events import EntityScoped
 from glyphoxa.world.event_log import Cause
 from glyphoxa.world.fact_events import FactStated

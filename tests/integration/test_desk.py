@@ -22,8 +22,8 @@ from glyphoxa.config.settings import MemorySettings, ModelsSettings, Settings
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.ids import EntityId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import Claim, Provenance, witnessed_by
-from glyphoxa.domain.session_state import SummarySentence, View
 from glyphoxa.npc.commands import Direct, Mute, SayAs, StopAll
+from glyphoxa.transcript.sessions import SummarySentence, View
 from glyphoxa.web.access.records import AuditKind
 from glyphoxa.web.access.roles import Grant, Role
 from glyphoxa.world.entity_events import EntityAdded

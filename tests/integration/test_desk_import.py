@@ -21,7 +21,7 @@ from glyphoxa.app.desk import desk_of
 from glyphoxa.app.scope import Scope
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.settings import Settings
-from glyphoxa.domain.node_types import NodeType
+from glyphoxa.domain.campaign import NodeType
 from glyphoxa.plugins.imports.files import TEMPORARY
 from glyphoxa.web.access.roles import Grant, Role
 from tests.support.axe import violations

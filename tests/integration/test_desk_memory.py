@@ -16,9 +16,9 @@ from glyphoxa.app.scope import Scope
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.located_yaml import text_of
 from glyphoxa.config.settings import Settings
+from glyphoxa.domain.campaign import NodeType
 from glyphoxa.domain.ids import EntityId, SessionId, SpeakerId, TurnId, UtteranceId
 from glyphoxa.domain.knowledge import Claim, Provenance, RecalledUtterance, secret_of
-from glyphoxa.domain.node_types import NodeType
 from glyphoxa.domain.turn import AssembledPrompt, PromptPart
 from glyphoxa.web.access.roles import Grant, Role
 from glyphoxa.world.entity_events import EntityAdded

@@ -16,10 +16,10 @@ from simcord.enums import InteractionType
 
 from glyphoxa.adapters.postgres.store import open_store
 from glyphoxa.dm.entities import NewEntity
+from glyphoxa.domain.campaign import NodeType
 from glyphoxa.domain.events import SceneChanged
 from glyphoxa.domain.ids import CampaignId, NpcId
 from glyphoxa.domain.knowledge import DM
-from glyphoxa.domain.node_types import NodeType
 from glyphoxa.plugins.discord.bot import _view
 from glyphoxa.plugins.discord.commands import COMMANDS, _card
 from tests.support.command_line import BAKER, CAMPAIGN_FILE, DEBT, SALTMERE

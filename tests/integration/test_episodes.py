@@ -18,8 +18,7 @@ from glyphoxa.dm.sessions import SessionDesk
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import EntityId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import DM, HIDDEN, RecalledSummary, Viewer
-from glyphoxa.domain.session_state import SummarySentence
-from glyphoxa.transcript.sessions import episode_of
+from glyphoxa.transcript.sessions import SummarySentence, episode_of
 from glyphoxa.world.entity_events import EntityAdded, EntityRemoved, EntityScoped
 from glyphoxa.world.event_log import Cause
 from glyphoxa.world.fact_events import FactScoped

@@ -21,8 +21,7 @@ from glyphoxa.app.engines import MouthSpec, find_mouth
 from glyphoxa.app.models import LocalModels
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.ids import TurnId
-from glyphoxa.npc.fallback_mouth import COOLDOWN_MS, MAX_FAILURES
-from glyphoxa.npc.mouth import Finished, Injected, Mouth, MouthEvent, SentenceStarted
+from glyphoxa.npc.mouth import COOLDOWN_MS, MAX_FAILURES, Finished, Injected, Mouth, MouthEvent, SentenceStarted
 from glyphoxa_pipelines.cascaded import llm_of
 from glyphoxa_pipelines.host import PipelineHost
 from glyphoxa_processors.llm import SpokenLLM

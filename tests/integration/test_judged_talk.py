@@ -27,8 +27,8 @@ from glyphoxa.chronicle.salience import AFTERWARDS
 from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance, SceneTalk
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.ids import CampaignId
-from glyphoxa.domain.judgement import Judged, Mode, TurnJudgement
 from glyphoxa.domain.knowledge import DM
+from glyphoxa.judgement.safety import Judged, Mode, TurnJudgement
 from glyphoxa.web.access.roles import Grant, Role
 from tests.support.builders import CAMPAIGN, EVENING, SMITH, a_known_party, a_turn_record, said
 from tests.support.command_line import CommandLine, a_settings_file

@@ -13,9 +13,9 @@ from glyphoxa.config.settings import Settings
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.events import UtteranceKept, UtteranceRetracted, UtteranceRevised
 from glyphoxa.domain.ids import CampaignId, NpcId, PlayerId, SpeakerId, UtteranceId
-from glyphoxa.domain.judgement import ConsentChange
 from glyphoxa.web.events import event_json
 from glyphoxa.world.event_log import Cause, WorldEvent
+from glyphoxa.world.graph import ConsentChange
 from tests.support.live_table import SESSION, Evening, an_evening, patient, settings_for, with_chronicle, write_campaign
 
 TOWN, GRIMJAW = CampaignId("town"), NpcId("grimjaw")

@@ -14,7 +14,7 @@ from benchmarks.servers.openai import OpenAiServer, Reply
 from glyphoxa.app.background import summariser_at_table, talk_readers_at_table
 from glyphoxa.chronicle.summaries import LlmSummariser
 from glyphoxa.config.settings import Settings
-from glyphoxa.domain.session_state import SummarySentence
+from glyphoxa.transcript.sessions import SummarySentence
 from tests.support.builders import a_campaign, an_utterance
 
 pytestmark = pytest.mark.usefixtures("keys")

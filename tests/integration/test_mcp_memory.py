@@ -16,14 +16,14 @@ from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.app.background import chronicle_worker, memory_of, timeline_writer
 from glyphoxa.cli.scope import desk_at
 from glyphoxa.config.settings import read_settings
+from glyphoxa.domain.campaign import NodeType
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import EntityId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import Claim, Provenance, secret_of
-from glyphoxa.domain.node_types import NodeType
-from glyphoxa.domain.session_state import SummarySentence, View
 from glyphoxa.npc.tool_spec import MAX_ASKED, CallableTool, ToolSpec
 from glyphoxa.plugins.mcp.dm_tools import dm_tools
 from glyphoxa.plugins.mcp.offered import MAX_ANSWERED, ToolOffer, memory_tools
+from glyphoxa.transcript.sessions import SummarySentence, View
 from glyphoxa.world.entity_events import EntityAdded
 from glyphoxa.world.event_log import Cause, FactRejected, FactStated
 from tests.support.builders import an_utterance

@@ -15,7 +15,7 @@ from glyphoxa.app.desk import desk_of
 from glyphoxa.app.recaps import recap_of
 from glyphoxa.app.scope import Scope
 from glyphoxa.config.settings import Settings
-from glyphoxa.domain.defaults import SUMMARY_TOKENS
+from glyphoxa.domain.budgets import SUMMARY_TOKENS
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId
 from glyphoxa.domain.knowledge import HIDDEN, Claim

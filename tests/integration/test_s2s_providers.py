@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from glyphoxa.domain.session_state import SummarySentence
 from glyphoxa.prompt.conversation import Conversation
 from glyphoxa.prompt.prompt import Prompt
+from glyphoxa.transcript.sessions import SummarySentence
 from glyphoxa_processors import sockets
 from tests.support.builders import an_utterance
 from tests.support.gemini_live_server import GeminiLiveServer

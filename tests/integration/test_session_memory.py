@@ -11,9 +11,9 @@ import pytest
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.events import UtteranceRetracted
 from glyphoxa.domain.ids import CampaignId, NpcId, SceneId
-from glyphoxa.domain.session_state import DM_VIEW, SessionState, View
 from glyphoxa.npc.commands import SummariseEvery
 from glyphoxa.prompt.prompt import Message, Prompt
+from glyphoxa.transcript.sessions import DM_VIEW, SessionState, View
 from glyphoxa.world.event_log import Cause
 from tests.support.live_table import SESSION, Evening, an_evening, settings_for, write_campaign
 from tests.support.patience import DEADLINE_S

@@ -15,10 +15,10 @@ from glyphoxa.chronicle.summaries import LineSelection
 from glyphoxa.domain.events import UtteranceKept
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import UtteranceId
-from glyphoxa.domain.session_state import DM_VIEW, View
 from glyphoxa.npc.session_state_keeper import SessionStateKeeper, StoredSession
 from glyphoxa.npc.table_state import Covered, TableState
 from glyphoxa.prompt.conversation import Conversation, RollingSummary
+from glyphoxa.transcript.sessions import DM_VIEW, View
 from tests.support.builders import CAMPAIGN, SESSION, SMITH, a_campaign, an_utterance
 from tests.support.patience import DEADLINE_S
 from tests.support.proof import IS_PROOF

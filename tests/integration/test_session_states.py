@@ -13,7 +13,7 @@ from glyphoxa.adapters.postgres.transcript.log import VERSION
 from glyphoxa.adapters.postgres.world.erasure import Meant, PostgresErasure
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, PlayerId, SessionId, UtteranceId
-from glyphoxa.domain.session_state import DM_VIEW, SessionState, SummarySentence, View
+from glyphoxa.transcript.sessions import DM_VIEW, SessionState, SummarySentence, View
 from glyphoxa.world.event_log import Cause
 from tests.support.builders import an_utterance
 from tests.support.world_tables import a_campaign_row

@@ -24,9 +24,9 @@ from glyphoxa.config.settings import Settings
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SessionId, SpeakerId, UtteranceId
-from glyphoxa.domain.judgement import ConsentChange
 from glyphoxa.recall.vectors import Embedder
 from glyphoxa.world.event_log import Cause
+from glyphoxa.world.graph import ConsentChange
 from tests.support.builders import INNKEEPER, SMITH, a_campaign, a_known_party, an_utterance
 from tests.support.bundles import exported, imported
 from tests.support.command_line import CommandLine, a_settings_file

@@ -20,15 +20,14 @@ from glyphoxa.chronicle.timeline import EventNode, StoredTimeline
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import EntityId, NpcId, SessionId, UtteranceId
-from glyphoxa.domain.judgement import ConsentChange
 from glyphoxa.domain.knowledge import DM, HIDDEN, Claim
-from glyphoxa.domain.session_state import SummarySentence
 from glyphoxa.prompt.scene import Past
 from glyphoxa.prompt.when import SaidWhen
-from glyphoxa.transcript.sessions import episode_of
+from glyphoxa.transcript.sessions import SummarySentence, episode_of
 from glyphoxa.world.entity_events import EntitiesMerged, EntityAdded, EntityRemoved, EntityScoped
 from glyphoxa.world.event_log import Cause, Event
 from glyphoxa.world.fact_events import FactRejected, FactReplaced, FactScoped
+from glyphoxa.world.graph import ConsentChange
 from tests.support.builders import INNKEEPER, SMITH, a_campaign, an_utterance
 from tests.support.proof import IS_PROOF
 

@@ -24,8 +24,7 @@ from glyphoxa.npc.table_state import TableState
 from glyphoxa.prompt.conversation import Conversation
 from glyphoxa.transcript.journal import Journal
 from glyphoxa.transcript.ports import TranscriptLog
-from glyphoxa.turns.dm_controls import DmControls
-from glyphoxa.turns.questions import Questions
+from glyphoxa.turns.questions import DmControls, Questions
 from glyphoxa.turns.turn_taking import TurnTaking
 from tests.support.builders import MARKET, SESSION, a_campaign, a_draft
 from tests.support.memory import AtOnce, SpoolTwin

@@ -11,10 +11,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from random import Random
 
-from glyphoxa.domain.campaign import Campaign, Entity, Exchange, Npc, Player, Relationship, Scene, Secret
+from glyphoxa.domain.campaign import Campaign, Entity, Exchange, NodeType, Npc, Player, Relationship, Scene, Secret
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId
 from glyphoxa.domain.knowledge import HIDDEN, PUBLIC, Claim, Fact, Knower, Visibility, secret_of
-from glyphoxa.domain.node_types import NodeType
 from tests.support.memory import GraphTwin
 
 _WORD = re.compile(r"\b(?:Vek|Mor|Tul)\d+or\b", re.IGNORECASE)

@@ -24,8 +24,8 @@ from glyphoxa.chronicle.salience import AFTERWARDS
 from glyphoxa.chronicle.talk import BEFORE, BREAK_MS, LONGEST, KnownEntity, NumberedUtterance
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId
-from glyphoxa.domain.judgement import Judged
 from glyphoxa.domain.knowledge import MEANING
+from glyphoxa.judgement.safety import Judged
 from glyphoxa.language.lexicon import lexicon
 from glyphoxa.world.event_log import Cause
 from glyphoxa.world.state import WorldEntity

@@ -34,10 +34,10 @@ from glyphoxa.dm.facts import Decision
 from glyphoxa.dm.imported import ImportKind
 from glyphoxa.dm.player_safe import PlayersView
 from glyphoxa.dm.sessions import LAST
+from glyphoxa.domain.campaign import ENTITY_TYPES
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, counted
 from glyphoxa.domain.ids import PlayerId
 from glyphoxa.domain.knowledge import DM, PUBLIC, Fact
-from glyphoxa.domain.node_types import ENTITY_TYPES
 from glyphoxa.language.facts import (
     certainty_in_words,
     knower_in_words,

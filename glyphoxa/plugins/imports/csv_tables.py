@@ -25,9 +25,9 @@ from glyphoxa.config.campaign_checks import Name, by_case, edge_name, hint_for, 
 from glyphoxa.config.campaign_text import as_meant, quotes_in_name
 from glyphoxa.config.located_yaml import MOST_TOLD, InvalidFile, Problem
 from glyphoxa.dm.imported import SourceDocument, SourceLink, SourceText, SourceWorld
+from glyphoxa.domain.campaign import ENTITY_TYPES
 from glyphoxa.domain.errors import InvalidInput, did_you_mean, nearest, shown
 from glyphoxa.domain.ids import plain_name, slug
-from glyphoxa.domain.node_types import ENTITY_TYPES
 from glyphoxa.language.relations import IN_ENGLISH
 from glyphoxa.names.resolve import Called, Resolver
 from glyphoxa.plugins.imports.files import SourceFiles

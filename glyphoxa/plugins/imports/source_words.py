@@ -11,8 +11,8 @@ from functools import cache
 from typing import Any, Final
 
 from glyphoxa.dm.imported import SourceDocument, SourceLink, SourceText
+from glyphoxa.domain.campaign import ENTITY_TYPES
 from glyphoxa.domain.errors import InvalidInput, shown
-from glyphoxa.domain.node_types import ENTITY_TYPES
 from glyphoxa.language.lexicon import lexicon
 from glyphoxa.language.words import fold, words
 

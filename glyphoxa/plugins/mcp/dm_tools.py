@@ -19,7 +19,6 @@ from glyphoxa.dm.entities import MAX_FACTS
 from glyphoxa.dm.turns import LAST, RecalledThen, short
 from glyphoxa.domain.ids import NpcId, SessionId
 from glyphoxa.domain.knowledge import DM, Status
-from glyphoxa.domain.session_state import SummarySentence
 from glyphoxa.domain.turn import Stage, TurnRecord
 from glyphoxa.language.facts import (
     fact_row,
@@ -29,6 +28,7 @@ from glyphoxa.language.facts import (
 )
 from glyphoxa.npc.tool_spec import CallableTool, Found, Run, Tools, ToolSpec, nothing, text, tool
 from glyphoxa.transcript.ports import TalkFilter
+from glyphoxa.transcript.sessions import SummarySentence
 
 _MOST: Final = 100
 _USUAL: Final = 20

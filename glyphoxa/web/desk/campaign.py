@@ -11,8 +11,8 @@ from glyphoxa.adapters.local.hibari_voice import PRESETS
 from glyphoxa.app.campaign_editor import CampaignDraft, CampaignEditor
 from glyphoxa.config.campaign_edit import type_form
 from glyphoxa.dm.campaign_diff import CampaignChanges
+from glyphoxa.domain.campaign import DEFAULT_SCHEMA
 from glyphoxa.domain.errors import InvalidInput, counted
-from glyphoxa.domain.node_types import DEFAULT_SCHEMA
 from glyphoxa.web.desk.frame import DeskFrame, Done, Form, Pages, Shown, scene_of
 
 PAGES: Final = Pages()

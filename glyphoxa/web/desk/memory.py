@@ -11,10 +11,10 @@ from fastapi import Request
 
 from glyphoxa.app.desk import Desk
 from glyphoxa.chronicle.timeline import EventNode
+from glyphoxa.domain.campaign import DEFAULT_TYPES, TYPE_TEMPLATES
 from glyphoxa.domain.errors import NotFound
 from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.domain.knowledge import DM
-from glyphoxa.domain.node_types import DEFAULT_TYPES, TEMPLATES
 from glyphoxa.language.facts import known_to_in_words
 from glyphoxa.web.desk.frame import DeskFrame, Pages, Shown, paged, viewer_of
 
@@ -104,9 +104,9 @@ def _down(nodes: Sequence[EventNode], parts: _Parts, levels: int) -> Iterator[Ev
 async def types(frame: DeskFrame, _: Request) -> Shown:
     """Show all types of nodes with their settings: the campaign's own, the default ones and the templates."""
     schema = (await frame.desk()).resolver.schema
-    names = dict.fromkeys((*schema.types, *map(schema.name_of, schema.entity_types), *TEMPLATES))
+    names = dict.fromkeys((*schema.types, *map(schema.name_of, schema.entity_types), *TYPE_TEMPLATES))
     return {
         "types": {name: schema.named(name) for name in names},
-        "origins": {"template": TEMPLATES, "default": DEFAULT_TYPES, "own": schema.declared},
+        "origins": {"template": TYPE_TEMPLATES, "default": DEFAULT_TYPES, "own": schema.declared},
         "has_file": frame.memory().settings.campaign is not None,
     }

@@ -19,7 +19,7 @@ from glyphoxa.chronicle.forget_requests import (
 from glyphoxa.chronicle.talk import NumberedUtterance
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import UtteranceId
-from glyphoxa.domain.judgement import ConsentChange
+from glyphoxa.world.graph import ConsentChange
 from tests.support.talk import numbered
 
 PHRASES = tomllib.loads((Path(__file__).parents[2] / "data" / "consent" / "phrases.toml").read_text("utf-8"))

@@ -21,7 +21,7 @@ from glyphoxa.chronicle.talk import (
     SceneTalk,
 )
 from glyphoxa.domain.ids import UtteranceId
-from glyphoxa.domain.judgement import Judged, Mode, Risk, TurnJudgement
+from glyphoxa.judgement.safety import Judged, Mode, Risk, TurnJudgement
 from tests.support.talk import a_stretch
 
 PROMISE = "I promise to bring you the silver ring and six crowns by Friday."

@@ -17,10 +17,10 @@ from glyphoxa.chronicle.effects import effects_of
 from glyphoxa.chronicle.llm_extractor import LlmExtractor, question_about
 from glyphoxa.chronicle.rules_extractor import RulesExtractor
 from glyphoxa.chronicle.talk import Extraction, KnownEntity, SceneTalk
+from glyphoxa.domain.campaign import DEFAULT_SCHEMA, NodeType, Schema
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.knowledge import AUTO_ACCEPT
-from glyphoxa.domain.node_types import DEFAULT_SCHEMA, NodeType, Schema
 from glyphoxa.world.entity_events import EntityAdded
 from glyphoxa.world.fact_events import FactStated
 from tests.support.builders import INNKEEPER, SMITH

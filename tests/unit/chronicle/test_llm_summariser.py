@@ -15,8 +15,8 @@ from glyphoxa.chronicle.summaries import LlmSummariser
 from glyphoxa.chronicle.talk import NumberedUtterance
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.heard import Utterance
-from glyphoxa.domain.session_state import SummarySentence
 from glyphoxa.domain.turn import Unaddressed
+from glyphoxa.transcript.sessions import SummarySentence
 from tests.support.builders import INNKEEPER, SMITH, an_utterance
 from tests.support.model_twin import ModelTwin
 

@@ -12,10 +12,10 @@ import pytest
 from glyphoxa.chronicle.summaries import LineSelection
 from glyphoxa.domain.events import UtteranceKept
 from glyphoxa.domain.heard import Utterance
-from glyphoxa.domain.session_state import DM_VIEW, View
 from glyphoxa.names.gazetteer import Entry, Gazetteer
 from glyphoxa.npc.session_state_keeper import SessionStateKeeper
 from glyphoxa.prompt.conversation import Conversation, RollingSummary
+from glyphoxa.transcript.sessions import DM_VIEW, View
 from tests.support.builders import INNKEEPER, SMITH, a_campaign, an_utterance
 
 LINES: Final = tomllib.loads(Path(__file__).with_name("own_words.toml").read_text("utf-8"))

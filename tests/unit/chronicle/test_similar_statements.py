@@ -12,7 +12,7 @@ import pytest
 from glyphoxa.chronicle.summaries import LineSelection
 from glyphoxa.chronicle.utterance_nodes import EarlierAtom, edge_of, said_in_words
 from glyphoxa.domain.heard import Utterance
-from glyphoxa.domain.session_state import SummarySentence
+from glyphoxa.transcript.sessions import SummarySentence
 from tests.support.builders import an_utterance
 
 PAIRS: Final = tomllib.loads(Path(__file__).with_name("similar_statements.toml").read_text("utf-8"))["pairs"]

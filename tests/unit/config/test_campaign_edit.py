@@ -21,8 +21,8 @@ from glyphoxa.config.campaign_edit import (
 )
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.located_yaml import read_yaml
+from glyphoxa.domain.campaign import DEFAULT_SCHEMA, DEFAULT_TYPES, TYPE_TEMPLATES, Compression, NodeType
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.domain.node_types import DEFAULT_SCHEMA, DEFAULT_TYPES, TEMPLATES, Compression, NodeType
 from tests.support.proof import n_examples
 
 TEXTS = {
@@ -165,7 +165,7 @@ def test_settings_are_shown_if_their_position_is_unclear(text: str) -> None:
         insert(text, Setting(("entity_types", "relic"), {"every": 2}))
 
 
-@pytest.mark.parametrize("name", [*DEFAULT_TYPES, *TEMPLATES, "npc", "spell"])
+@pytest.mark.parametrize("name", [*DEFAULT_TYPES, *TYPE_TEMPLATES, "npc", "spell"])
 def test_a_form_of_a_type_that_was_not_changed_sets_nothing(name: str) -> None:
     form = {key: str(each) if each else "" for key, each in type_form(name, DEFAULT_SCHEMA.named(name)).items()}
     assert [each.value for each in additions({**form, "add": "type"}, None)] == [{}]

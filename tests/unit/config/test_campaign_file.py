@@ -13,10 +13,9 @@ from PIL import Image
 
 from glyphoxa.config.campaign_file import MOST_BYTES, read_campaign, read_portrait, redrawn
 from glyphoxa.config.located_yaml import InvalidFile
-from glyphoxa.domain.campaign import Exchange, VoiceSpec
+from glyphoxa.domain.campaign import DEFAULT_TYPES, TYPE_TEMPLATES, Compression, Exchange, VoiceSpec
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import EntityId, slug
-from glyphoxa.domain.node_types import DEFAULT_TYPES, TEMPLATES, Compression
 from glyphoxa.language.relations import RelationWords
 from tests.support.live_table import write_campaign
 from tests.support.pictures import AUTHOR, a_picture
@@ -121,7 +120,7 @@ def test_declared_types_complete_their_default_or_template(tmp_path: Path) -> No
     )
     schema = read_campaign(tmp_path / "town.yaml").campaign.schema
     magic = schema.of_entity("magic_system")
-    assert (magic.fields, magic.every) == (TEMPLATES["magic_system"].fields, 3)
+    assert (magic.fields, magic.every) == (TYPE_TEMPLATES["magic_system"].fields, 3)
     assert magic.instructions == "At most one in a line."
     assert schema.of_entity("location").always_inject and schema.of_entity("location").fields[0] == "controller"
     assert schema.always_injected() == {"location"}

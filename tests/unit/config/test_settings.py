@@ -12,7 +12,7 @@ from glyphoxa.config.located_yaml import InvalidFile
 from glyphoxa.config.settings import Settings, read_settings, settings_type
 from glyphoxa.domain.budgets import BEHIND_THE_QUESTION, TIER_RULES, Placement, TierRule
 from glyphoxa.domain.errors import InvalidInput, NotFound
-from glyphoxa.turns.floor import Floor
+from glyphoxa.turns.open_turns import Floor
 
 
 def read(tmp_path: Path, text: str) -> Settings:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from glyphoxa.dm.nodes import MemoryNode, nodes_of
-from glyphoxa.domain.campaign import Entity
+from glyphoxa.domain.campaign import Entity, NodeType, Schema
 from glyphoxa.domain.ids import EntityId, SessionId
 from glyphoxa.domain.knowledge import CERTAIN, Claim, Fact, Provenance, Status
-from glyphoxa.domain.node_types import NodeType, Schema
 from glyphoxa.transcript.sessions import node_name, node_of
 
 RELIC, VALE, SESSION = EntityId("relic"), EntityId("vale"), SessionId("one")

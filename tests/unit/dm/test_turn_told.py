@@ -16,7 +16,6 @@ from glyphoxa.domain.calendar import StoryCalendar
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.heard import Correction
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId, SessionId, SpeakerId, TurnId, UtteranceId
-from glyphoxa.domain.judgement import Judged, Risk, TurnJudgement
 from glyphoxa.domain.knowledge import Claim, Provenance, RecalledFact, RecalledUtterance, Signal, witnessed_by
 from glyphoxa.domain.turn import (
     NO_PROMPT,
@@ -30,6 +29,7 @@ from glyphoxa.domain.turn import (
     TurnRecord,
     Unsaid,
 )
+from glyphoxa.judgement.safety import Judged, Risk, TurnJudgement
 from glyphoxa.prompt.select import written
 from glyphoxa.world.event_log import Cause, Event
 from glyphoxa.world.fact_events import FactClosed, FactScoped, FactStated

@@ -33,7 +33,6 @@ from glyphoxa.domain.events import NpcSpeaks, SceneChanged, TableEvent, Utteranc
 from glyphoxa.domain.heard import PartialHeard, TurnEnded, Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId, SpeakerId, TurnId, UtteranceId
 from glyphoxa.domain.knowledge import PUBLIC, Claim, Fact, Provenance, RecalledSummary, RecalledUtterance
-from glyphoxa.domain.session_state import SessionState, SummarySentence, View
 from glyphoxa.domain.turn import Asked, Character, LookUp
 from glyphoxa.judgement.reply import ReplyCheck
 from glyphoxa.judgement.safety import topics_of
@@ -50,7 +49,15 @@ from glyphoxa.prompt.when import SaidWhen
 from glyphoxa.prompt.wording import wording
 from glyphoxa.recall.world import World
 from glyphoxa.transcript.journal import SessionMark
-from glyphoxa.transcript.sessions import EPISODE, LastSessions, episode_name, episode_of
+from glyphoxa.transcript.sessions import (
+    EPISODE,
+    LastSessions,
+    SessionState,
+    SummarySentence,
+    View,
+    episode_name,
+    episode_of,
+)
 from glyphoxa.web.hub import Hub, PageOutbox, PageReader
 from glyphoxa.world.event_log import Cause, Event
 from glyphoxa.world.state import WorldEntity, WorldState

@@ -9,10 +9,9 @@ from random import Random
 import pytest
 
 from glyphoxa.domain.campaign import Safety
-from glyphoxa.domain.judgement import Mode, Risk, TurnJudgement
 from glyphoxa.domain.turn import Asked, Character, Fault
 from glyphoxa.judgement.reply import ReplyCheck
-from glyphoxa.judgement.safety import MINORS, SafetyTopics, mode_and_risk
+from glyphoxa.judgement.safety import MINORS, Mode, Risk, SafetyTopics, TurnJudgement, mode_and_risk
 from glyphoxa.language.plain_text import PlainText
 from glyphoxa.language.sentences import SentenceSplitter
 from tests.support.proof import n_examples

@@ -10,8 +10,7 @@ from rapidfuzz.distance import JaroWinkler, Levenshtein
 
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.language.words import fold
-from glyphoxa.names.gazetteer import Entry, Gazetteer, Name
-from glyphoxa.names.index import LONGEST, SHORTEST, NameIndex
+from glyphoxa.names.gazetteer import LONGEST, SHORTEST, Entry, Gazetteer, Name, NameIndex
 from tests.support.proof import n_examples
 
 OWN = Path(__file__).parents[3] / "benchmarks" / "data" / "names"

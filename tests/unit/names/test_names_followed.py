@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId
-from glyphoxa.names.followed import NamesFollowed, with_stored
 from glyphoxa.names.gazetteer import Entry, Gazetteer
+from glyphoxa.names.learning import NamesFollowed, with_stored
 
 FILE = [Entry("Grimjaw", EntityId("g"), "npc"), Entry("Ironhold", EntityId("i"), "location")]
 TOWN = CampaignId("town")

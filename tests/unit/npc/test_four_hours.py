@@ -11,10 +11,10 @@ from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from glyphoxa.chronicle.summaries import LineSelection
 from glyphoxa.domain.events import TableEvent
 from glyphoxa.domain.ids import LineId, id_of_line
-from glyphoxa.domain.session_state import DM_VIEW, View
 from glyphoxa.npc.session_state_keeper import SessionStateKeeper
 from glyphoxa.npc.table_state import TypedLines
 from glyphoxa.prompt.conversation import RollingSummary
+from glyphoxa.transcript.sessions import DM_VIEW, View
 from tests.support.builders import MARKET, SESSION, SMITH, TAMSIN, an_utterance
 from tests.support.memory import LogTwin
 from tests.support.room_table import TableOfTwins

@@ -9,7 +9,7 @@ from typing import Any
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId
 from glyphoxa.npc.commands import StoredControls
-from glyphoxa.turns.dm_controls import Direction, DmControls
+from glyphoxa.turns.questions import Direction, DmControls
 from tests.support.builders import CAMPAIGN, INNKEEPER, SESSION, SMITH, TAMSIN
 from tests.support.patience import DEADLINE_S
 from tests.support.virtual_time import run_in_virtual_time

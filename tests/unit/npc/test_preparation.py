@@ -11,9 +11,8 @@ from glyphoxa.domain.campaign import Npc, Scene
 from glyphoxa.domain.events import NpcsGetReady, SceneChanged, TableEvent
 from glyphoxa.domain.heard import SpeechStarted
 from glyphoxa.domain.ids import EntityId, NpcId, SceneId, TurnId
-from glyphoxa.npc.actor import NpcActor
+from glyphoxa.npc.actor import NpcActor, Preparation
 from glyphoxa.npc.mouth import Listener
-from glyphoxa.npc.priming import Preparation
 from glyphoxa.prompt.conversation import Conversation
 from glyphoxa.prompt.prompt import Prompt
 from glyphoxa.turns.turn import QuestionPart, SpokenQuestion, Turn

@@ -9,10 +9,10 @@ import pytest
 
 from glyphoxa.domain.campaign import Safety
 from glyphoxa.domain.ids import UtteranceId
-from glyphoxa.domain.session_state import SummarySentence
 from glyphoxa.npc.commands import Direct
 from glyphoxa.prompt.prompt import Prompt
 from glyphoxa.prompt.wording import wording
+from glyphoxa.transcript.sessions import SummarySentence
 from tests.support.builders import SMITH, TAMSIN
 from tests.support.room_table import TableOfTwins, an_open_table
 

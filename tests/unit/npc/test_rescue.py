@@ -6,8 +6,7 @@ import pytest
 
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import TurnId
-from glyphoxa.npc.fallback_mouth import MAX_FAILURES, RescuedMouth
-from glyphoxa.npc.mouth import FailedEarly, Finished, MouthEvent
+from glyphoxa.npc.mouth import MAX_FAILURES, FailedEarly, Finished, MouthEvent, RescuedMouth
 from glyphoxa.prompt.prompt import Message, Prompt
 from tests.support.mouth_twin import MouthTwin
 from tests.support.pipecat_fakes import GRIMJAW

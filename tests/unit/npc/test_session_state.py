@@ -15,11 +15,11 @@ from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.events import SceneChanged, UtteranceKept, UtteranceRetracted
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import NpcId, UtteranceId
-from glyphoxa.domain.session_state import DM_VIEW, SessionState, SummarySentence, View
 from glyphoxa.language.sentences import tokens_of
 from glyphoxa.npc.session_state_keeper import SessionStateKeeper, StoredSession
 from glyphoxa.npc.table_state import Covered, TableState
 from glyphoxa.prompt.conversation import Conversation, RollingSummary
+from glyphoxa.transcript.sessions import DM_VIEW, SessionState, SummarySentence, View
 from tests.support.builders import FORGE, INNKEEPER, MARKET, SESSION, SMITH, a_campaign, an_utterance
 from tests.support.proof import n_examples
 

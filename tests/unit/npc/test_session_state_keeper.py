@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from glyphoxa.chronicle.summaries import LineSelection
 from glyphoxa.domain.events import UtteranceKept
 from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
-from glyphoxa.domain.session_state import DM_VIEW, SessionState, SummarySentence, View
 from glyphoxa.npc.session_state_keeper import SessionStateKeeper, StoredSession
 from glyphoxa.prompt.conversation import RollingSummary
+from glyphoxa.transcript.sessions import DM_VIEW, SessionState, SummarySentence, View
 from tests.support.builders import an_utterance
 
 AT = (CampaignId("c"), SessionId("s"))

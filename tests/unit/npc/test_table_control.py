@@ -13,7 +13,6 @@ from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.events import PauseChanged, SessionEnds, Whispered
 from glyphoxa.domain.heard import PartialHeard, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import NpcId
-from glyphoxa.domain.session_state import DM_VIEW, View
 from glyphoxa.domain.turn import Outcome, Unaddressed
 from glyphoxa.npc.commands import (
     Direct,
@@ -32,6 +31,7 @@ from glyphoxa.npc.commands import (
     WhisperTo,
 )
 from glyphoxa.prompt.conversation import RollingSummary
+from glyphoxa.transcript.sessions import DM_VIEW, View
 from tests.support.builders import BRAN, FORGE, INNKEEPER, MARKET, SMITH, TAMSIN, a_campaign, a_draft, a_partial
 from tests.support.room_table import TableOfTwins, an_open_table
 

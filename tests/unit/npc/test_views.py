@@ -8,9 +8,9 @@ from glyphoxa.chronicle.summaries import LineSelection
 from glyphoxa.domain.events import UtteranceKept
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import NpcId
-from glyphoxa.domain.session_state import DM_VIEW, SummarySentence, View
 from glyphoxa.npc.session_state_keeper import SessionStateKeeper
 from glyphoxa.prompt.conversation import RollingSummary
+from glyphoxa.transcript.sessions import DM_VIEW, SummarySentence, View
 from tests.support.builders import INNKEEPER, SMITH, an_utterance
 
 EVERYBODY = (SMITH, INNKEEPER)

@@ -7,10 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from glyphoxa.domain.campaign import Campaign, Entity
+from glyphoxa.domain.campaign import TYPE_TEMPLATES, Campaign, Entity, NodeType
 from glyphoxa.domain.ids import EntityId, SessionId
 from glyphoxa.domain.knowledge import Claim, Provenance
-from glyphoxa.domain.node_types import TEMPLATES, NodeType
 from glyphoxa.language.sentences import characters_in
 from glyphoxa.prompt.select import IN_EVERY_PROMPT
 from tests.support.builders import FORGE, INNKEEPER, SMITH, a_campaign, known
@@ -22,7 +21,7 @@ TIDES_TOLD = "Law of Tides, law: No spell outlives the ebb."
 NAMES_TOLD = "Law of Names, law: A true name binds its bearer."
 
 
-def a_world_of_laws(*laws: Entity, node_type: NodeType = TEMPLATES["world_law"]) -> Campaign:
+def a_world_of_laws(*laws: Entity, node_type: NodeType = TYPE_TEMPLATES["world_law"]) -> Campaign:
     town = a_campaign()
     return replace(town, entities=(*town.entities, *(laws or (TIDES, NAMES))), node_types={"world_law": node_type})
 

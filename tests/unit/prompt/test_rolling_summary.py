@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import UtteranceId
-from glyphoxa.domain.session_state import SessionState, SummarySentence
 from glyphoxa.prompt.conversation import RollingSummary
+from glyphoxa.transcript.sessions import SessionState, SummarySentence
 from tests.support.builders import SMITH, an_utterance
 
 MINUTE_MS = 60_000

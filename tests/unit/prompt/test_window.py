@@ -13,7 +13,6 @@ from glyphoxa.config.settings import Settings
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.ids import FactId, UtteranceId
 from glyphoxa.domain.knowledge import RecalledFact
-from glyphoxa.domain.session_state import SummarySentence
 from glyphoxa.prompt.conversation import Conversation
 from glyphoxa.prompt.identity import beginning_of
 from glyphoxa.prompt.prompt import (
@@ -27,6 +26,7 @@ from glyphoxa.prompt.prompt import (
     tokens_at_most,
     with_hot_context,
 )
+from glyphoxa.transcript.sessions import SummarySentence
 from tests.support.builders import FORGE, SMITH, a_campaign, an_utterance
 from tests.support.memory import LogTwin
 from tests.support.minds import PATIENT, Mind, beginning

@@ -10,8 +10,7 @@ from glyphoxa.language.calls import CallKind
 from glyphoxa.names.people import AddresseeMention, Understood
 from glyphoxa.names.table_names import TableNames
 from glyphoxa.turns.address import Addressed
-from glyphoxa.turns.dm_controls import DmControls, spoken_command
-from glyphoxa.turns.questions import Questions
+from glyphoxa.turns.questions import DmControls, Questions, spoken_command
 from tests.support.builders import INNKEEPER, SMITH, TAMSIN, a_campaign
 
 NAMES = {npc.id: npc.name for npc in a_campaign().npcs}

@@ -1,4 +1,4 @@
-"""Who may speak (rules of `glyphoxa.turns.floor`)."""
+"""Who may speak (rules of `glyphoxa.turns.open_turns`)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glyphoxa.domain.ids import TurnId
-from glyphoxa.turns.floor import MAX_PASSED_OVER, Floor
+from glyphoxa.turns.open_turns import MAX_PASSED_OVER, Floor
 from tests.support.proof import n_examples
 
 FIRST, SECOND, THIRD = TurnId("t1"), TurnId("t2"), TurnId("t3")

@@ -23,9 +23,7 @@ from glyphoxa.dm.ports import CitedUtterance, Uttered
 from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable, Unstorable
 from glyphoxa.domain.heard import Correction, Utterance
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, SpeakerId, TurnId, UtteranceId
-from glyphoxa.domain.judgement import Judged, Mode, Risk, TurnJudgement
 from glyphoxa.domain.knowledge import Recalled, RecalledFact, RecalledSummary, RecalledUtterance, Signal
-from glyphoxa.domain.session_state import SessionState, SummarySentence, View
 from glyphoxa.domain.turn import (
     AssembledPrompt,
     Fault,
@@ -38,7 +36,9 @@ from glyphoxa.domain.turn import (
     Unaddressed,
     Unsaid,
 )
+from glyphoxa.judgement.safety import Judged, Mode, Risk, TurnJudgement
 from glyphoxa.transcript.ports import Decided
+from glyphoxa.transcript.sessions import SessionState, SummarySentence, View
 
 if TYPE_CHECKING:
     from glyphoxa.adapters.postgres.server.database import Connection

@@ -25,7 +25,6 @@ from glyphoxa.adapters.postgres.world.transaction import TalkRange, WorldTransac
 from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable
 from glyphoxa.domain.heard import SpokenBy
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId, UtteranceId
-from glyphoxa.domain.judgement import ConsentChange
 from glyphoxa.domain.knowledge import AUTO_ACCEPT, NEVER
 from glyphoxa.world.encoding import encode, event_type
 from glyphoxa.world.event_log import (
@@ -41,7 +40,7 @@ from glyphoxa.world.event_log import (
     dropped,
 )
 from glyphoxa.world.fact_events import FactStated
-from glyphoxa.world.graph import WorldRead
+from glyphoxa.world.graph import ConsentChange, WorldRead
 from glyphoxa.world.state import Changes, WorldState
 
 if TYPE_CHECKING:
