@@ -38,9 +38,8 @@ from glyphoxa.domain.knowledge import (
 )
 from glyphoxa.recall.vectors import Embedder
 from glyphoxa.transcript.sessions import EPISODE, episode_of
-from glyphoxa.world.entity_events import EntityAdded
+from glyphoxa.world.event_kinds import EntityAdded, FactStated
 from glyphoxa.world.event_log import Event
-from glyphoxa.world.fact_events import FactStated
 
 if TYPE_CHECKING:
     from glyphoxa.adapters.local.minilm import MiniLm

@@ -18,7 +18,7 @@ from typing import Final
 from benchmarks.invented import Embeddings, InventedCampaign, Turn
 from benchmarks.runner import tell
 from glyphoxa.adapters.postgres.store import Store
-from glyphoxa.transcript.chunking import chunk_id, pieces_of
+from glyphoxa.recall.vectors import chunk_id, pieces_of
 from glyphoxa.world.event_log import Cause, Event
 
 _EVENTS_AT_ONCE: Final = 500

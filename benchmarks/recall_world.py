@@ -25,8 +25,7 @@ from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId
 from glyphoxa.recall.recall import Recall, RecallSettings
 from glyphoxa.recall.talk_index import TalkIndex
-from glyphoxa.recall.vectors import Embed, Embedder
-from glyphoxa.transcript.chunking import hash_of
+from glyphoxa.recall.vectors import Embed, Embedder, hash_of
 
 EmbeddingsKind = Literal["minilm", "invented", "none"]
 _PATIENCE_MS: Final = 60_000

@@ -1,12 +1,16 @@
-"""Paces work: a limit of how often somebody may do something, and background work that waits while a table is busy."""
+"""Paces work: a rate limit, background work that waits while a table is busy, and a read that all its callers share."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
-from glyphoxa.actors.deadline import done_within
+from glyphoxa.actors.deadline import done_within, end_tasks, forget
+from glyphoxa.domain.errors import Unavailable
+
+Read = Callable[[], Coroutine[Any, Any, None]]
 
 
 @dataclass(slots=True)
@@ -79,3 +83,58 @@ class QuietGate:
             await asyncio.sleep(max(0.0, self._next_s - loop.time()))
             await done_within(LONGEST_WAIT_MS, self._is_quiet.wait())
             self._next_s = loop.time() + STEP_EVERY_MS / 1_000
+
+
+class SharedRead:
+    """
+    Args:
+        read: Brings something up to date. It never runs twice at a time.
+
+    Attributes:
+        guarded: Returns a read that fails at once while the database is away. By default each call tries.
+    """
+
+    def __init__(self, read: Read) -> None:
+        self.guarded: Callable[[Read], Read] = lambda read: read
+        self._read = read
+        self._current: asyncio.Task[None] | None = None
+        self._next: asyncio.Task[None] | None = None
+        self._is_closed = False
+
+    async def wait(self) -> None:
+        """Wait for a read that starts after this call.
+
+        A caller that arrives during a read shares the next one, because the current one may miss what that caller
+        already knows. A caller that gives up does not stop the read.
+
+        Raises:
+            Unavailable: It was closed, or the database is away. Other errors of the read.
+        """
+        await self.guarded(self._wait)()
+
+    async def _wait(self) -> None:
+        if self._is_closed:
+            raise _closed()
+        if self._next is None:
+            self._next = asyncio.get_running_loop().create_task(self._read_after(self._current))
+            self._next.add_done_callback(forget)
+        reading = self._next
+        await asyncio.wait({reading})
+        if reading.cancelled():
+            raise _closed()
+        reading.result()
+
+    async def close(self) -> None:
+        """Stop reading for good."""
+        self._is_closed = True
+        await end_tasks(*(task for task in (self._current, self._next) if task is not None))
+
+    async def _read_after(self, before: asyncio.Task[None] | None) -> None:
+        if before is not None and not before.done():
+            await asyncio.wait({before})
+        self._current, self._next = self._next, None
+        await self._read()
+
+
+def _closed() -> Unavailable:
+    return Unavailable("the session is over")

@@ -48,7 +48,7 @@ from glyphoxa.npc.second_look import TEMPERATURE
 from glyphoxa.npc.tool_spec import Found, nothing
 from glyphoxa.npc.toolbox import Toolbox
 from glyphoxa.plugin import parts
-from glyphoxa.prompt.when import days_in
+from glyphoxa.prompt.wording import days_in
 from glyphoxa.providers.building import (
     CHRONICLE,
     CURATOR,

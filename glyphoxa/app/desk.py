@@ -51,8 +51,8 @@ from glyphoxa.names.learning import NamesDesk, with_stored
 from glyphoxa.prompt.identity import examples_draft, persona_draft
 from glyphoxa.transcript.ports import TalkFilter
 from glyphoxa.transcript.sessions import DM_VIEW, LastSessions, SessionState, View, session_of
+from glyphoxa.world.event_kinds import FactReplaced
 from glyphoxa.world.event_log import Cause, WorldEvent
-from glyphoxa.world.fact_events import FactReplaced
 from glyphoxa.world.graph import Known
 
 

@@ -125,7 +125,7 @@ class TableMemory:
         if store is not None:
             log = _TableLog(store, self.store_campaign)
             for held in (store.world_memory(campaign.id), store.past_talk.transcript(campaign.id)):
-                held.reading.watch = self._watch
+                held.reading.guarded = self._watch.guarded
             self.around = self._watch.guarded(store.around)
         self.journal = Journal(
             Spool(spool, alarm=self._on_spool),

@@ -63,8 +63,7 @@ from glyphoxa.prompt.identity import beginning_of
 from glyphoxa.prompt.known_world import KnownWorld
 from glyphoxa.prompt.prefetch import Prefetch
 from glyphoxa.prompt.scene import Past
-from glyphoxa.prompt.when import SaidWhen
-from glyphoxa.prompt.wording import wording
+from glyphoxa.prompt.wording import SaidWhen, wording
 from glyphoxa.transcript.journal import SessionMark
 from glyphoxa.transcript.ports import MemorySearch
 from glyphoxa.transcript.sessions import DM_VIEW, LastSessions, View

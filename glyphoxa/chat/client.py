@@ -23,9 +23,8 @@ from openai import APIConnectionError, APIError, APIStatusError, AsyncOpenAI, Ti
 
 from glyphoxa.actors.deadline import answered_within
 from glyphoxa.chat.dialect import Connection, Dialect, Dialects, Message, Rejection, dialect_of
-from glyphoxa.chat.marks import COMMON
+from glyphoxa.chat.marks import COMMON, without_reasoning
 from glyphoxa.chat.questions import JsonSchema, Unparseable, json_object, parsed
-from glyphoxa.chat.reasoning import without_reasoning
 from glyphoxa.domain.errors import Unavailable, shown
 
 _READ_AT_MOST: Final = 2_000_000

@@ -27,10 +27,9 @@ from glyphoxa.domain.ids import EntityId, NpcId, UtteranceId
 from glyphoxa.domain.knowledge import AUTO_ACCEPT, NEVER, Claim, Provenance, Visibility, witnessed_by
 from glyphoxa.language.lexicon import lexicon
 from glyphoxa.language.words import fold
-from glyphoxa.names.resolve import Called, Resolver
-from glyphoxa.world.entity_events import EntityAdded, EntityScoped
+from glyphoxa.names.naming import Called, Resolver
+from glyphoxa.world.event_kinds import EntityAdded, EntityScoped, FactStated
 from glyphoxa.world.event_log import Cause, Event
-from glyphoxa.world.fact_events import FactStated
 from glyphoxa.world.state import rule_of
 
 MAX_ENTITIES: Final = 60

@@ -43,9 +43,8 @@ from glyphoxa.transcript.sessions import (
     summary_of,
     tier_of,
 )
-from glyphoxa.world.entity_events import EntityAdded
+from glyphoxa.world.event_kinds import EntityAdded, FactStated
 from glyphoxa.world.event_log import Cause, Event
-from glyphoxa.world.fact_events import FactStated
 
 NODE_TOKENS: Final = 50
 """Length of a node's summary: twelve of them fit into 600 tokens, the most that an NPC is told of earlier sessions."""

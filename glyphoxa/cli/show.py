@@ -52,7 +52,7 @@ from glyphoxa.language.facts import (
     visibility_in_words,
     why_known,
 )
-from glyphoxa.names.resolve import players_by_name
+from glyphoxa.names.naming import players_by_name
 from glyphoxa.transcript.ports import TalkFilter
 
 if TYPE_CHECKING:

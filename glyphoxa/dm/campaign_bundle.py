@@ -22,9 +22,8 @@ from glyphoxa.domain.errors import InvalidInput, did_you_mean
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, slug
 from glyphoxa.domain.knowledge import NEVER, Claim, Fact, Visibility
 from glyphoxa.transcript.sessions import EPISODE
-from glyphoxa.world.entity_events import EntityAdded
+from glyphoxa.world.event_kinds import EntityAdded, FactStated
 from glyphoxa.world.event_log import Cause, Event
-from glyphoxa.world.fact_events import FactStated
 from glyphoxa.world.state import WorldEntity, WorldState
 
 FORMAT: Final = "glyphoxa-campaign"

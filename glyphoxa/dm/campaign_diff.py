@@ -28,17 +28,20 @@ from glyphoxa.domain.errors import nearest
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.knowledge import PUBLIC, Claim, Fact, Origin, Provenance, Visibility, visibility_of
 from glyphoxa.language.relations import IN_ENGLISH, RelationWords, in_words
-from glyphoxa.world.entity_events import (
+from glyphoxa.world.event_kinds import (
     AliasAdded,
     AliasRemoved,
     EntityAdded,
     EntityChanged,
     EntityRemoved,
     EntityScoped,
+    FactRejected,
+    FactReplaced,
+    FactScoped,
+    FactStated,
     SlotDeclared,
 )
 from glyphoxa.world.event_log import Cause, Event, WorldEvent, apply
-from glyphoxa.world.fact_events import FactRejected, FactReplaced, FactScoped, FactStated
 from glyphoxa.world.file_claims import OFFERED, Guards, Loading, claims_of
 from glyphoxa.world.state import WorldState, rule_of, slot_of
 

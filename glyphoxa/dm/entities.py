@@ -23,7 +23,7 @@ from glyphoxa.domain.knowledge import DM, PUBLIC, Claim, Knower, Provenance, Val
 from glyphoxa.language.facts import fact_in_words
 from glyphoxa.language.relations import IN_ENGLISH, RelationWords
 from glyphoxa.language.words import fold
-from glyphoxa.names.resolve import (
+from glyphoxa.names.naming import (
     Called,
     Resolver,
     called_npc,
@@ -32,7 +32,7 @@ from glyphoxa.names.resolve import (
     npcs_by_name,
     players_by_name,
 )
-from glyphoxa.world.entity_events import (
+from glyphoxa.world.event_kinds import (
     AliasAdded,
     AliasRemoved,
     EntitiesMerged,
@@ -40,9 +40,9 @@ from glyphoxa.world.entity_events import (
     EntityChanged,
     EntityRemoved,
     EntityScoped,
+    FactStated,
 )
 from glyphoxa.world.event_log import Cause, Event, WorldEvent, dropped
-from glyphoxa.world.fact_events import FactStated
 from glyphoxa.world.file_claims import attribute_claims, offered
 from glyphoxa.world.graph import WorldHistory
 from glyphoxa.world.state import rule_of
@@ -55,7 +55,7 @@ DM_SPEAKER: Final = SpeakerId("dm")
 
 @dataclass(frozen=True)
 class NameResolver:
-    """Finds entities, NPCs and players by name. See `glyphoxa.names.resolve`."""
+    """Finds entities, NPCs and players by name. See `glyphoxa.names.naming`."""
 
     campaign: CampaignId
     entities: Mapping[EntityId, Entity]

@@ -45,8 +45,7 @@ from glyphoxa.language.facts import (
     place,
     short,
 )
-from glyphoxa.world.event_log import Event, WorldEvent
-from glyphoxa.world.fact_events import (
+from glyphoxa.world.event_kinds import (
     FactClosed,
     FactConfirmed,
     FactRejected,
@@ -56,6 +55,7 @@ from glyphoxa.world.fact_events import (
     FactStated,
     FactTold,
 )
+from glyphoxa.world.event_log import Event, WorldEvent
 
 _MAX_ABOUT_ONE = 10_000
 _MAX_LISTED = 10

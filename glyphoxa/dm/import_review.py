@@ -27,7 +27,7 @@ from glyphoxa.domain.errors import InvalidInput, did_you_mean
 from glyphoxa.domain.ids import EntityId, plain_name, slug
 from glyphoxa.domain.knowledge import Claim
 from glyphoxa.language.sentences import shortened
-from glyphoxa.names.resolve import Resolver
+from glyphoxa.names.naming import Resolver
 
 
 @dataclass(frozen=True, slots=True)

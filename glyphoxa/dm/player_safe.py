@@ -22,7 +22,7 @@ from glyphoxa.language.text import Text, content_of
 from glyphoxa.language.words import fold, words
 from glyphoxa.names.naming import Name, without_titles
 from glyphoxa.names.reader import is_written_as_a_name
-from glyphoxa.world.entity_events import SlotDeclared
+from glyphoxa.world.event_kinds import SlotDeclared
 from glyphoxa.world.event_log import Cause, Event
 from glyphoxa.world.state import WorldEntity, WorldState
 

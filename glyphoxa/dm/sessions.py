@@ -14,9 +14,8 @@ from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, Utteranc
 from glyphoxa.domain.knowledge import DM, PUBLIC, Claim, Fact, Visibility, witnessed_by
 from glyphoxa.transcript.ports import TalkFilter, TalkSearch
 from glyphoxa.transcript.sessions import EPISODE, episode_name, episode_of
-from glyphoxa.world.entity_events import EntityAdded, EntityScoped
+from glyphoxa.world.event_kinds import EntityAdded, EntityScoped, FactReplaced, FactScoped
 from glyphoxa.world.event_log import Cause, Event, WorldEvent
-from glyphoxa.world.fact_events import FactReplaced, FactScoped
 from glyphoxa.world.graph import WorldHistory
 
 MAX_CHARACTERS: Final = 4_000

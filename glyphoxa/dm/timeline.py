@@ -15,7 +15,7 @@ from glyphoxa.domain.ids import CampaignId, EntityId, SessionId
 from glyphoxa.domain.knowledge import Claim, Fact, Viewer
 from glyphoxa.names.wrong_forms import FormHeard
 from glyphoxa.transcript.sessions import episode_of
-from glyphoxa.world.entity_events import EntitiesMerged, EntityRemoved
+from glyphoxa.world.event_kinds import EntitiesMerged, EntityRemoved, FactReplaced, FactStated
 from glyphoxa.world.event_log import (
     Cause,
     RolledBack,
@@ -30,7 +30,6 @@ from glyphoxa.world.event_log import (
     is_learned_from,
     replay,
 )
-from glyphoxa.world.fact_events import FactReplaced, FactStated
 from glyphoxa.world.graph import WorldHistory, may_know
 from glyphoxa.world.state import WorldState
 

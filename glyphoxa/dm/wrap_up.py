@@ -38,8 +38,8 @@ from glyphoxa.language.sentences import shortened
 from glyphoxa.language.text import Text, Weights, log_odds, shipped, stem_of_content
 from glyphoxa.language.words import fold
 from glyphoxa.transcript.sessions import SummarySentence
+from glyphoxa.world.event_kinds import FactConfirmed, FactRejected, FactReplaced, FactStated
 from glyphoxa.world.event_log import Cause
-from glyphoxa.world.fact_events import FactConfirmed, FactRejected, FactReplaced, FactStated
 
 MOST_LINES: Final = 40
 """Lines of a session that are proposed, with those already accepted: more are not read in five minutes."""

@@ -29,11 +29,10 @@ from typing import Any, Final
 
 from glyphoxa.domain.knowledge import RecalledFact, RecalledSummary, RecalledTalk, RecalledUtterance, Signal
 from glyphoxa.domain.turn import Asked, Character, Fault, Verdict
-from glyphoxa.language.asking import AskKind, question_of
 from glyphoxa.language.lexicon import any_of, lexicon, primary_language, texts, vocabulary_of
 from glyphoxa.language.new_names import names_in
 from glyphoxa.language.roles import TITLES
-from glyphoxa.language.sentence_form import only_states
+from glyphoxa.language.sentence_form import AskKind, only_states, question_of
 from glyphoxa.language.text import FUNCTION_WORDS, NEGATIONS, Text, content_of, language_of
 from glyphoxa.language.words import fold
 

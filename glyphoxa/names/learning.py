@@ -20,7 +20,7 @@ from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, UtteranceId
 from glyphoxa.language.words import fold
 from glyphoxa.names.gazetteer import Entry, Gazetteer
-from glyphoxa.names.resolve import Called, Resolver
+from glyphoxa.names.naming import Called, Resolver
 from glyphoxa.names.wrong_forms import (
     ENOUGH_OF_ORDINARY_WORDS,
     AlreadyTaken,
@@ -195,7 +195,7 @@ class NamesDesk:
     now_ms: Callable[[], int]
 
     def entity(self, name: str) -> Entry:
-        """Return the entry with this id, name, alias or part of a name; see `glyphoxa.names.resolve`.
+        """Return the entry with this id, name, alias or part of a name; see `glyphoxa.names.naming`.
 
         Raises:
             NotFound: There is none.

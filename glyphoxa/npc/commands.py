@@ -26,7 +26,7 @@ from glyphoxa.domain.events import PauseChanged, SessionEnds, TableEvent, Whispe
 from glyphoxa.domain.heard import Draft, Heard
 from glyphoxa.domain.ids import CampaignId, NpcId, PlayerId, SceneId, SessionId, SpeakerId
 from glyphoxa.domain.turn import TurnRecord
-from glyphoxa.names.resolve import Called, Resolver, npcs_by_name, players_by_name
+from glyphoxa.names.naming import Called, Resolver, npcs_by_name, players_by_name
 from glyphoxa.npc.actor import NpcActor
 from glyphoxa.npc.table_state import TableState
 from glyphoxa.turns.address import Addressed

@@ -18,11 +18,11 @@ from glyphoxa.domain.errors import MAX_LISTED, InvalidInput, Unavailable, did_yo
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import Between, Fact, Recalled, RecalledFact, RecalledUtterance
 from glyphoxa.judgement.safety import SafetyTopics
-from glyphoxa.language.asking import looks_for_own_words
 from glyphoxa.language.facts import why_known
 from glyphoxa.language.lexicon import texts
 from glyphoxa.language.prompt_quotes import recalled_line
 from glyphoxa.language.relations import IN_ENGLISH, RelationWords, in_words
+from glyphoxa.language.sentence_form import looks_for_own_words
 from glyphoxa.npc.tool_spec import CallableTool, Found, Tools, ToolSpec, moment, nothing, tool
 from glyphoxa.prompt.select import told_sentence
 from glyphoxa.recall.facts import asked_predicates, is_secret

@@ -24,8 +24,8 @@ from glyphoxa.domain.knowledge import RecalledFact, RecalledTalk, RecalledUttera
 from glyphoxa.domain.turn import PromptPart
 from glyphoxa.judgement.safety import topics_of
 from glyphoxa.judgement.small_model import PromptRepair
-from glyphoxa.language.asking import question_of
 from glyphoxa.language.prompt_quotes import recalled_line
+from glyphoxa.language.sentence_form import question_of
 from glyphoxa.language.sentences import characters_in, shortened
 from glyphoxa.language.text import Text, language_of
 from glyphoxa.prompt.conversation import Conversation
@@ -34,8 +34,7 @@ from glyphoxa.prompt.prefetch import Prefetch, continues
 from glyphoxa.prompt.prompt import OF_FILE, HotContext
 from glyphoxa.prompt.scene import Past, Scenes
 from glyphoxa.prompt.select import IN_EVERY_PROMPT, MOST_WRITTEN, Candidates, select, touched, with_chain, written
-from glyphoxa.prompt.when import SaidWhen
-from glyphoxa.prompt.wording import wording
+from glyphoxa.prompt.wording import SaidWhen, wording
 from glyphoxa.recall.table_calendar import Days
 from glyphoxa.recall.time_reader import read_time
 from glyphoxa.recall.vectors import ABOUT_IT, AT_HAND

@@ -10,8 +10,8 @@ from typing import Final
 from glyphoxa.domain.campaign import Campaign, Entity
 from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.domain.knowledge import AUTO_ACCEPT, RecalledFact
-from glyphoxa.language.asking import AskKind, question_of
 from glyphoxa.language.relations import RelationWords
+from glyphoxa.language.sentence_form import AskKind, question_of
 from glyphoxa.prompt.select import recalled, select_facts, without_call, worded
 from glyphoxa.recall.facts import is_secret
 from glyphoxa.recall.vectors import QuestionVectors, TextVectors

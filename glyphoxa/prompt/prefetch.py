@@ -25,7 +25,7 @@ from glyphoxa.domain.events import TableEvent, UtteranceRetracted
 from glyphoxa.domain.heard import SpeechStarted
 from glyphoxa.domain.ids import NpcId, PlayerId
 from glyphoxa.domain.knowledge import RecalledTalk
-from glyphoxa.language.asking import AskKind, question_of
+from glyphoxa.language.sentence_form import AskKind, question_of
 from glyphoxa.language.text import Text
 from glyphoxa.prompt.conversation import Conversation
 from glyphoxa.prompt.known_world import KnownWorld

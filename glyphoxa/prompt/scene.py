@@ -29,8 +29,7 @@ from glyphoxa.language.prompt_quotes import recalled_line
 from glyphoxa.language.relations import RelationWords
 from glyphoxa.language.sentences import RoomLeft, characters_in
 from glyphoxa.prompt.identity import KnownSentences
-from glyphoxa.prompt.when import SaidWhen
-from glyphoxa.prompt.wording import QUEST_OVER, wording
+from glyphoxa.prompt.wording import QUEST_OVER, SaidWhen, wording
 from glyphoxa.recall.facts import is_secret
 from glyphoxa.recall.world import World
 from glyphoxa.world.graph import Known

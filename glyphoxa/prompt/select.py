@@ -37,11 +37,11 @@ from glyphoxa.domain.knowledge import (
     Signal,
 )
 from glyphoxa.domain.turn import Rejected
-from glyphoxa.language.asking import AskKind, question_of
 from glyphoxa.language.facts import SPOKEN_FIRST, as_sentence, fact_sentence, spoken, why_known
 from glyphoxa.language.lexicon import lexicon
 from glyphoxa.language.prompt_quotes import in_one_line, recalled_line, speaker_part
 from glyphoxa.language.relations import RelationWords, in_words
+from glyphoxa.language.sentence_form import AskKind, question_of
 from glyphoxa.language.sentences import RoomLeft, tokens_of
 from glyphoxa.language.text import Text
 from glyphoxa.recall.facts import LINKED_TO, FactsAsked, facts_asked, is_secret

@@ -112,7 +112,7 @@ ROWS: Final = (
     _like_openai(
         "structured", "openai-compatible", f"{_CHAT}:OpenAiStructuredLlm", model="default", needs=("base_url",)
     ),
-    _google("structured", "google", "glyphoxa.chat.google:GoogleStructuredLlm", model="gemini-3.6-flash"),
+    _google("structured", "google", "glyphoxa.adapters.google_models:GoogleStructuredLlm", model="gemini-3.6-flash"),
     _like_openai("reranker", "cohere-compatible", f"{_HOSTED}:HttpReranker", needs=_ADDRESS_AND_MODEL),
 )
 

@@ -25,10 +25,10 @@ from typing import Final
 
 from loguru import logger
 
+from glyphoxa.actors.pacing import SharedRead
 from glyphoxa.domain.calendar import CampaignTimes
 from glyphoxa.domain.errors import GlyphoxaError, Unavailable
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, UtteranceId
-from glyphoxa.recall.shared_read import SharedRead
 from glyphoxa.recall.table_calendar import ReadTimes, TableTimes, zone_of_campaign
 from glyphoxa.recall.talk_index import TalkIndex
 from glyphoxa.recall.terms import Terms

@@ -21,6 +21,7 @@ from typing import Final, Generic, TypeVar
 
 from loguru import logger
 
+from glyphoxa.actors.pacing import SharedRead
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId, SessionId
@@ -31,11 +32,9 @@ from glyphoxa.language.relations import RelationWords
 from glyphoxa.language.roles import ARTICLES
 from glyphoxa.language.text import Text
 from glyphoxa.language.words import fold, words
-from glyphoxa.names.naming import Entry, Speech
+from glyphoxa.names.naming import Called, Entry, Resolver, Speech, without_article
 from glyphoxa.names.reader import SURE_LETTERS, IsWanted, Mention, NameReader
-from glyphoxa.names.resolve import Called, Resolver, without_article
 from glyphoxa.recall.facts import is_secret
-from glyphoxa.recall.shared_read import SharedRead
 from glyphoxa.recall.time_reader import MOST_CHARACTERS
 from glyphoxa.recall.vectors import ABOUT_IT, AT_HAND, MOST_TEXTS, NOTHING_NEAR, QuestionVectors, TextVectors
 from glyphoxa.transcript.sessions import EPISODE, episode_of, is_episode

@@ -10,7 +10,7 @@ Besides its fields, each kind of event has:
     in_words(names)             a description for the DM
 
 Events are stored under their class name in snake case, and must stay readable as long as campaigns exist. Add a new
-kind to the module of its family and to `Event`.
+kind to `glyphoxa.world.event_kinds`, or here if it drops others, and to `Event`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from glyphoxa.domain.ids import FactId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import Origin
 from glyphoxa.language.facts import Names
 from glyphoxa.names.wrong_forms import FormHeard
-from glyphoxa.world.entity_events import (
+from glyphoxa.world.event_kinds import (
     AliasAdded,
     AliasRemoved,
     EntitiesMerged,
@@ -33,9 +33,6 @@ from glyphoxa.world.entity_events import (
     EntityChanged,
     EntityRemoved,
     EntityScoped,
-    SlotDeclared,
-)
-from glyphoxa.world.fact_events import (
     FactClosed,
     FactConfirmed,
     FactRejected,
@@ -44,9 +41,9 @@ from glyphoxa.world.fact_events import (
     FactScoped,
     FactStated,
     FactTold,
+    SlotDeclared,
 )
-from glyphoxa.world.fact_status import Change
-from glyphoxa.world.state import TABLES, Changes, WorldState, changes_of
+from glyphoxa.world.state import TABLES, Change, Changes, WorldState, changes_of
 
 
 class Undoing:

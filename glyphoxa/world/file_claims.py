@@ -14,8 +14,8 @@ from glyphoxa.domain.campaign import Campaign, Secret, SlotRule
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.knowledge import PUBLIC, Claim, Origin, Provenance, Visibility, visibility_of
+from glyphoxa.world.event_kinds import FactStated
 from glyphoxa.world.event_log import Cause, WorldEvent, apply
-from glyphoxa.world.fact_events import FactStated
 from glyphoxa.world.state import WorldEntity, WorldState, rule_of
 
 OFFERED: Final = "its attribute `location` names it"

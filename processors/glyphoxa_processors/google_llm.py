@@ -11,8 +11,7 @@ from pipecat.processors.frame_processor import FrameDirection
 from pipecat.services.google.llm import GoogleLLMService
 
 from glyphoxa.chat.dialect import Connection
-from glyphoxa.chat.marks import COMMON
-from glyphoxa.chat.reasoning import ReplyPart, ReplyText
+from glyphoxa.chat.marks import COMMON, ReplyPart, ReplyText
 from glyphoxa_processors.frames import RetractFrame
 from glyphoxa_processors.llm import MAX_REPLY_TOKENS, STALLED_AFTER_MS, TOOL_TIMEOUT_S
 

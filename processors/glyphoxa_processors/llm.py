@@ -28,7 +28,7 @@ from pipecat.utils.types import is_given
 
 from glyphoxa.chat.client import ChatClient, Delta
 from glyphoxa.chat.dialect import Connection, Dialect, Dialects
-from glyphoxa.chat.reasoning import ReplyPart, ReplyText
+from glyphoxa.chat.marks import ReplyPart, ReplyText
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa_processors.frames import AnotherTryFrame, PrimeFrame, RetractFrame
 from glyphoxa_processors.hot_context import as_context

@@ -16,8 +16,8 @@ from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, Utteranc
 from glyphoxa.domain.knowledge import Claim, Provenance, witnessed_by
 from glyphoxa.web.access.links import Entrance, Links
 from glyphoxa.web.access.roles import Grant, Role
+from glyphoxa.world.event_kinds import FactStated
 from glyphoxa.world.event_log import Cause
-from glyphoxa.world.fact_events import FactStated
 from tests.support.axe import violations
 from tests.support.browser import a_page, say, sit
 from tests.support.builders import an_utterance

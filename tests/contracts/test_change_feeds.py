@@ -11,7 +11,7 @@ from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.transcript.reading import PostgresTalkFeed
 from glyphoxa.domain.ids import CampaignId, EntityId
 from glyphoxa.recall.transcript_memory import Cursor
-from glyphoxa.world.entity_events import EntityAdded
+from glyphoxa.world.event_kinds import EntityAdded
 from glyphoxa.world.event_log import Cause, Event, WorldEvent
 from glyphoxa.world.graph import new_events
 from tests.support.builders import an_utterance

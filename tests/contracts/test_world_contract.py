@@ -8,9 +8,8 @@ from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.knowledge import Claim
-from glyphoxa.world.entity_events import EntityAdded
+from glyphoxa.world.event_kinds import EntityAdded, FactStated
 from glyphoxa.world.event_log import Cause, Undone
-from glyphoxa.world.fact_events import FactStated
 from glyphoxa.world.graph import WorldHistory
 from tests.support.world_tables import DM, FORGE, INN, MIRA, TOWN, a_campaign_row
 from tests.support.world_twin import WorldTwin

@@ -24,8 +24,8 @@ from glyphoxa.prompt.conversation import Conversation
 from glyphoxa.prompt.gather import HotContexts
 from glyphoxa.prompt.prompt import HotContext, with_hot_context
 from glyphoxa.recall.vectors import TextVectors
+from glyphoxa.world.event_kinds import FactRejected, FactStated
 from glyphoxa.world.event_log import Cause
-from glyphoxa.world.fact_events import FactRejected, FactStated
 from glyphoxa.world.graph import WorldHistory
 from tests.support.minds import beginning
 from tests.support.patience import DEADLINE_MS

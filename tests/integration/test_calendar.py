@@ -25,7 +25,7 @@ from glyphoxa.plugins.exports.formats import CalendarFeed, calendar_of
 from glyphoxa.providers.extras import NotInstalled
 from glyphoxa.web.access.records import AuditKind
 from glyphoxa.web.access.roles import Grant, Role
-from glyphoxa.world.entity_events import EntityScoped
+from glyphoxa.world.event_kinds import EntityScoped
 from glyphoxa.world.event_log import Cause
 from tests.support.builders import an_utterance
 from tests.support.command_line import CAMPAIGN_FILE, SALTMERE, CommandLine, a_settings_file

@@ -33,9 +33,8 @@ from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import HIDDEN, Claim, Provenance
 from glyphoxa.names.wrong_forms import FormHeard, form_of
-from glyphoxa.world.entity_events import EntitiesMerged, EntityAdded, SlotDeclared
+from glyphoxa.world.event_kinds import EntitiesMerged, EntityAdded, FactRejected, FactStated, SlotDeclared
 from glyphoxa.world.event_log import Cause, RolledBack, UtteranceCorrected, difference
-from glyphoxa.world.fact_events import FactRejected, FactStated
 from tests.support.builders import an_utterance
 from tests.support.bundle_schema import SCHEMA, schema
 from tests.support.bundles import exported, exported_for_players, imported

@@ -18,7 +18,7 @@ from glyphoxa.domain.campaign import Campaign, Entity, Relationship
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId
 from glyphoxa.domain.knowledge import DM, Claim
-from glyphoxa.world.entity_events import EntityRemoved
+from glyphoxa.world.event_kinds import EntityRemoved
 from glyphoxa.world.event_log import Cause
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, a_campaign
 from tests.support.known_of import entities_of, known_of

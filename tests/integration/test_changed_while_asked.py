@@ -17,9 +17,16 @@ from glyphoxa.prompt.gather import HotContexts
 from glyphoxa.prompt.known_world import KnownWorld
 from glyphoxa.prompt.prefetch import Prefetch
 from glyphoxa.prompt.prompt import HotContext
-from glyphoxa.world.entity_events import EntitiesMerged, EntityAdded, EntityRemoved, EntityScoped
+from glyphoxa.world.event_kinds import (
+    EntitiesMerged,
+    EntityAdded,
+    EntityRemoved,
+    EntityScoped,
+    FactRejected,
+    FactScoped,
+    FactStated,
+)
 from glyphoxa.world.event_log import Cause, Event, Undone
-from glyphoxa.world.fact_events import FactRejected, FactScoped, FactStated
 from tests.support.builders import CAMPAIGN, INNKEEPER, SESSION, SMITH, TAMSIN, a_campaign
 from tests.support.patience import DEADLINE_MS
 

@@ -22,8 +22,8 @@ from glyphoxa.domain.campaign import Safety
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, UtteranceId
 from glyphoxa.domain.knowledge import DM
+from glyphoxa.world.event_kinds import FactConfirmed
 from glyphoxa.world.event_log import Cause
-from glyphoxa.world.fact_events import FactConfirmed
 from tests.support.builders import CAMPAIGN, EVENING, INNKEEPER, SMITH, a_known_party, said
 from tests.support.command_line import a_settings_file, run
 from tests.support.patience import DEADLINE_S

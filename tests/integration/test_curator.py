@@ -26,9 +26,8 @@ from glyphoxa.config.settings import Settings
 from glyphoxa.domain.campaign import DEFAULT_TYPES, Compression
 from glyphoxa.domain.ids import EntityId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import HIDDEN, Claim, Provenance, witnessed_by
-from glyphoxa.world.entity_events import EntityScoped
+from glyphoxa.world.event_kinds import EntityScoped, FactStated
 from glyphoxa.world.event_log import Cause
-from glyphoxa.world.fact_events import FactStated
 from tests.integration.test_llm_chronicle import (
     CAMPAIGN,
     EVENING,

@@ -26,9 +26,8 @@ from glyphoxa.npc.commands import Direct, Mute, SayAs, StopAll
 from glyphoxa.transcript.sessions import SummarySentence, View
 from glyphoxa.web.access.records import AuditKind
 from glyphoxa.web.access.roles import Grant, Role
-from glyphoxa.world.entity_events import EntityAdded
+from glyphoxa.world.event_kinds import EntityAdded, FactStated
 from glyphoxa.world.event_log import Cause
-from glyphoxa.world.fact_events import FactStated
 from tests.support.builders import an_utterance
 from tests.support.command_line import BAKER, CAMPAIGN_FILE, DEBT, ELOWEN, GRIMJAW, SALTMERE
 from tests.support.web_door import Door, Visitor, a_door

@@ -21,9 +21,8 @@ from glyphoxa.domain.ids import EntityId, SessionId, SpeakerId, TurnId, Utteranc
 from glyphoxa.domain.knowledge import Claim, Provenance, RecalledUtterance, secret_of
 from glyphoxa.domain.turn import AssembledPrompt, PromptPart
 from glyphoxa.web.access.roles import Grant, Role
-from glyphoxa.world.entity_events import EntityAdded
+from glyphoxa.world.event_kinds import EntityAdded, FactStated
 from glyphoxa.world.event_log import Cause
-from glyphoxa.world.fact_events import FactStated
 from tests.support.builders import a_turn_record, an_utterance
 from tests.support.command_line import CAMPAIGN_FILE, ELOWEN, GRIMJAW, SALTMERE
 from tests.support.web_door import Visitor, a_door

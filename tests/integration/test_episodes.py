@@ -19,9 +19,8 @@ from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import EntityId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import DM, HIDDEN, RecalledSummary, Viewer
 from glyphoxa.transcript.sessions import SummarySentence, episode_of
-from glyphoxa.world.entity_events import EntityAdded, EntityRemoved, EntityScoped
+from glyphoxa.world.event_kinds import EntityAdded, EntityRemoved, EntityScoped, FactScoped
 from glyphoxa.world.event_log import Cause
-from glyphoxa.world.fact_events import FactScoped
 from tests.support.builders import INNKEEPER, SMITH, a_campaign, an_utterance
 from tests.support.command_line import a_settings_file, run
 

@@ -18,9 +18,8 @@ from glyphoxa.language.prompt_quotes import recalled_line
 from glyphoxa.npc.memory_tools import NpcMemory
 from glyphoxa.npc.toolbox import Toolbox
 from glyphoxa.recall.vectors import Embedder
-from glyphoxa.world.entity_events import EntityAdded
+from glyphoxa.world.event_kinds import EntityAdded, FactStated
 from glyphoxa.world.event_log import Cause
-from glyphoxa.world.fact_events import FactStated
 from glyphoxa.world.graph import Neighbourhood, Passage
 from tests.support.world_tables import a_campaign_row
 

@@ -13,11 +13,10 @@ import pytest
 from aiohttp import web
 
 from benchmarks.servers.local import LocalServer
-from glyphoxa.adapters.google_models import GoogleEmbeddings
+from glyphoxa.adapters.google_models import GoogleEmbeddings, GoogleStructuredLlm
 from glyphoxa.adapters.openai_models import OpenAiEmbeddings
 from glyphoxa.chat.client import OpenAiStructuredLlm
 from glyphoxa.chat.dialect import Connection
-from glyphoxa.chat.google import GoogleStructuredLlm
 from glyphoxa.chat.questions import Unparseable
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable
 from glyphoxa.recall.vectors import WrongDimensions

@@ -14,7 +14,7 @@ from glyphoxa.dm.imported import EVERYTHING
 from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId
 from glyphoxa.domain.knowledge import DM
-from glyphoxa.world.entity_events import EntityAdded
+from glyphoxa.world.event_kinds import EntityAdded
 from glyphoxa.world.event_log import Cause
 from tests.support.builders import CAMPAIGN, a_campaign
 from tests.support.known_of import entities_of

@@ -15,7 +15,7 @@ from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.knowledge import DM, PUBLIC, Claim
-from glyphoxa.world.entity_events import EntitiesMerged, EntityChanged, EntityRemoved, EntityScoped
+from glyphoxa.world.event_kinds import EntitiesMerged, EntityChanged, EntityRemoved, EntityScoped
 from glyphoxa.world.event_log import Cause
 from tests.support.builders import CAMPAIGN, SMITH, a_campaign, an_utterance
 from tests.support.known_of import entities_of, known_of

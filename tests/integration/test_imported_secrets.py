@@ -18,8 +18,8 @@ from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId
 from glyphoxa.domain.knowledge import DM
 from glyphoxa.plugins.imports.readers import read_source
+from glyphoxa.world.event_kinds import FactRevealed
 from glyphoxa.world.event_log import Cause
-from glyphoxa.world.fact_events import FactRevealed
 from tests.support.builders import CAMPAIGN, SESSION, SMITH, a_campaign, an_utterance
 from tests.support.known_of import entities_of, known_of
 from tests.support.proof import n_examples

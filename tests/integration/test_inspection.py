@@ -12,7 +12,7 @@ from glyphoxa.dm.timeline import Timeline, events_about
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, SessionId
 from glyphoxa.domain.knowledge import DM, Viewer
-from glyphoxa.world.entity_events import EntityAdded
+from glyphoxa.world.event_kinds import EntityAdded
 from glyphoxa.world.event_log import Cause, RolledBack, replay
 from tests.support.builders import an_utterance
 from tests.support.proof import IS_PROOF

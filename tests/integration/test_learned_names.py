@@ -23,7 +23,7 @@ from glyphoxa.names.corrector import Corrector
 from glyphoxa.names.gazetteer import Gazetteer
 from glyphoxa.names.learning import Learner, NamesDesk
 from glyphoxa.names.wrong_forms import FormHeard, LearnedName, form_of
-from glyphoxa.world.entity_events import EntityAdded
+from glyphoxa.world.event_kinds import EntityAdded
 from glyphoxa.world.event_log import Cause
 from tests.support.builders import CAMPAIGN, a_campaign, an_utterance
 from tests.support.patience import DEADLINE_MS, DEADLINE_S

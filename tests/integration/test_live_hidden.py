@@ -9,7 +9,7 @@ import pytest
 from glyphoxa.adapters.postgres.store import open_store
 from glyphoxa.domain.ids import CampaignId, EntityId, SceneId
 from glyphoxa.domain.knowledge import HIDDEN
-from glyphoxa.world.entity_events import EntityScoped
+from glyphoxa.world.event_kinds import EntityScoped
 from glyphoxa.world.event_log import Cause
 from tests.support.live_table import an_evening, patient, settings_for, write_campaign
 

@@ -21,9 +21,8 @@ from glyphoxa.domain.knowledge import (
     witnessed_by,
 )
 from glyphoxa.transcript.sessions import EPISODE, episode_of
-from glyphoxa.world.entity_events import EntityAdded, EntityScoped
+from glyphoxa.world.event_kinds import EntityAdded, EntityScoped, FactClosed, FactRevealed, FactScoped, FactStated
 from glyphoxa.world.event_log import Cause, Event
-from glyphoxa.world.fact_events import FactClosed, FactRevealed, FactScoped, FactStated
 from tests.support.live_table import Evening, an_evening, patient, settings_for, write_campaign
 
 TOWN = CampaignId("town")

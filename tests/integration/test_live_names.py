@@ -21,7 +21,7 @@ from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId
 from glyphoxa.domain.knowledge import HIDDEN, PUBLIC, secret_of
 from glyphoxa.transcript.ports import TalkQuery
-from glyphoxa.world.entity_events import AliasAdded, AliasRemoved, EntityAdded, EntityRemoved, EntityScoped
+from glyphoxa.world.event_kinds import AliasAdded, AliasRemoved, EntityAdded, EntityRemoved, EntityScoped
 from glyphoxa.world.event_log import Cause, Event
 from tests.support.live_table import SESSION, Evening, an_evening, settings_for, write_campaign
 from tests.support.patience import DEADLINE_S

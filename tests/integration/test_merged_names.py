@@ -14,7 +14,7 @@ from glyphoxa.app.recaps import SessionRecaps
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.knowledge import HIDDEN, PUBLIC, Visibility, secret_of, witnessed_by
 from glyphoxa.names.gazetteer import Gazetteer
-from glyphoxa.world.entity_events import AliasAdded, EntitiesMerged, EntityAdded, EntityScoped
+from glyphoxa.world.event_kinds import AliasAdded, EntitiesMerged, EntityAdded, EntityScoped
 from glyphoxa.world.event_log import Cause
 from tests.support.builders import SESSION, SMITH, a_campaign, an_utterance
 

@@ -13,7 +13,7 @@ from glyphoxa.adapters.postgres.world.erasure import Meant, PostgresErasure
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId
 from glyphoxa.domain.knowledge import Claim
-from glyphoxa.world.fact_events import FactStated
+from glyphoxa.world.event_kinds import FactStated
 from tests.support.builders import CAMPAIGN, SESSION, an_utterance
 from tests.support.bundles import exported, exported_for_players, imported
 from tests.support.patience import DEADLINE_MS

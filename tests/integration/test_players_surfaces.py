@@ -20,8 +20,8 @@ from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId
 from glyphoxa.domain.knowledge import HIDDEN, Claim
 from glyphoxa.plugins.exports.formats import CalendarFeed, vault_of
+from glyphoxa.world.event_kinds import FactStated
 from glyphoxa.world.event_log import Cause
-from glyphoxa.world.fact_events import FactStated
 from tests.support.builders import an_utterance
 from tests.support.bundles import exported_for_players
 from tests.support.discord_server import OpenDoor, a_discord_server

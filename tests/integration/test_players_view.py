@@ -32,7 +32,7 @@ from glyphoxa.web.access.roles import Grant, Role
 from glyphoxa.web.app import create_app
 from glyphoxa.web.desk.frame import DeskFrame, ServedTable, add_pages
 from glyphoxa.web.desk.live import add_desk
-from glyphoxa.world.entity_events import EntityAdded
+from glyphoxa.world.event_kinds import EntityAdded
 from glyphoxa.world.event_log import Cause
 from glyphoxa_pipelines.webrtc import WebRtcPeers
 from tests.support.live_table import Evening, ToldEar, an_evening, settings_for, write_campaign

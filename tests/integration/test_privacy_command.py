@@ -34,8 +34,8 @@ from glyphoxa.transcript.ports import TalkFilter, TalkQuery
 from glyphoxa.transcript.spool import Spool
 from glyphoxa.transcript.spool_files import record
 from glyphoxa.web.access.records import AuditKind, AuditLog, audit_path, lines_about
+from glyphoxa.world.event_kinds import FactReplaced, FactStated
 from glyphoxa.world.event_log import Cause, difference
-from glyphoxa.world.fact_events import FactReplaced, FactStated
 from tests.support.builders import CAMPAIGN, SMITH, TAMSIN, a_campaign, an_utterance
 from tests.support.command_line import a_settings_file, run
 from tests.support.embedders import embedder_of_topics

@@ -242,7 +242,7 @@ def watched(store: Store) -> MemoryWatch:
         changed=lambda: None,
         now_ms=lambda: 0,
     )
-    store.past_talk.transcript(CAMPAIGN).reading.watch = watch
+    store.past_talk.transcript(CAMPAIGN).reading.guarded = watch.guarded
     return watch
 
 

@@ -17,8 +17,8 @@ from glyphoxa.domain.ids import EntityId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import DM, Claim, Provenance
 from glyphoxa.names.wrong_forms import FormHeard, form_of
 from glyphoxa.transcript.ports import TalkFilter, TalkQuery
+from glyphoxa.world.event_kinds import FactStated
 from glyphoxa.world.event_log import Cause
-from glyphoxa.world.fact_events import FactStated
 from tests.support.builders import CAMPAIGN, SESSION, SMITH, a_campaign, an_utterance
 from tests.support.command_line import CommandLine, a_settings_file
 from tests.support.embedders import embedder_of_topics

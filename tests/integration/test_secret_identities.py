@@ -8,7 +8,7 @@ import pytest
 
 from glyphoxa.adapters.postgres.store import open_store
 from glyphoxa.domain.ids import CampaignId, EntityId
-from glyphoxa.world.entity_events import EntitiesMerged
+from glyphoxa.world.event_kinds import EntitiesMerged
 from glyphoxa.world.event_log import Cause
 from tests.support.live_table import an_evening, patient, settings_for, write_campaign
 

@@ -10,9 +10,8 @@ from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.domain.ids import CampaignId, FactId, NpcId, SessionId
 from glyphoxa.domain.knowledge import HIDDEN, PUBLIC, Claim, Provenance, RecalledSummary, Visibility, witnessed_by
 from glyphoxa.transcript.sessions import EPISODE, episode_of
-from glyphoxa.world.entity_events import EntityAdded
+from glyphoxa.world.event_kinds import EntityAdded, FactScoped, FactStated
 from glyphoxa.world.event_log import Cause, Event
-from glyphoxa.world.fact_events import FactScoped, FactStated
 from tests.support.builders import an_utterance
 
 HERE = CampaignId("barrow")

@@ -12,7 +12,7 @@ from glyphoxa.adapters.postgres.store import open_store
 from glyphoxa.app.table import StoredSessions
 from glyphoxa.domain.ids import NpcId, SessionId
 from glyphoxa.prompt.scene import Past
-from glyphoxa.prompt.when import SaidWhen
+from glyphoxa.prompt.wording import SaidWhen
 from tests.support.builders import CAMPAIGN, INNKEEPER, SESSION, SMITH, a_campaign, an_utterance
 from tests.support.command_line import CommandLine, a_settings_file
 

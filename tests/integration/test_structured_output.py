@@ -11,9 +11,9 @@ import pytest
 
 from benchmarks.servers.google import GeminiServer
 from benchmarks.servers.openai import OpenAiServer, Pace, Reply
+from glyphoxa.adapters.google_models import GoogleStructuredLlm
 from glyphoxa.chat.client import OpenAiStructuredLlm
 from glyphoxa.chat.dialect import Connection
-from glyphoxa.chat.google import GoogleStructuredLlm
 from glyphoxa.chat.questions import StructuredLlm, parsed
 from glyphoxa.domain.errors import Unavailable
 

@@ -22,11 +22,18 @@ from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import EntityId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import DM, HIDDEN, Claim
 from glyphoxa.prompt.scene import Past
-from glyphoxa.prompt.when import SaidWhen
+from glyphoxa.prompt.wording import SaidWhen
 from glyphoxa.transcript.sessions import SummarySentence, episode_of
-from glyphoxa.world.entity_events import EntitiesMerged, EntityAdded, EntityRemoved, EntityScoped
+from glyphoxa.world.event_kinds import (
+    EntitiesMerged,
+    EntityAdded,
+    EntityRemoved,
+    EntityScoped,
+    FactRejected,
+    FactReplaced,
+    FactScoped,
+)
 from glyphoxa.world.event_log import Cause, Event
-from glyphoxa.world.fact_events import FactRejected, FactReplaced, FactScoped
 from glyphoxa.world.graph import ConsentChange
 from tests.support.builders import INNKEEPER, SMITH, a_campaign, an_utterance
 from tests.support.proof import IS_PROOF

@@ -12,9 +12,8 @@ from glyphoxa.domain.campaign import BIDIRECTIONAL_RELATIONS
 from glyphoxa.domain.errors import Corrupt, InvalidInput
 from glyphoxa.domain.ids import EntityId, FactId, NpcId
 from glyphoxa.domain.knowledge import Claim, Provenance, secret_of
-from glyphoxa.world.entity_events import EntityAdded, EntityRemoved
+from glyphoxa.world.event_kinds import EntityAdded, EntityRemoved, FactConfirmed, FactRejected, FactStated
 from glyphoxa.world.event_log import Event, Undone
-from glyphoxa.world.fact_events import FactConfirmed, FactRejected, FactStated
 from tests.support.world_tables import (
     DM,
     FORGE,

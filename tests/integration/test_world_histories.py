@@ -14,7 +14,7 @@ from glyphoxa.adapters.postgres.world.commits import PostgresWorld
 from glyphoxa.adapters.postgres.world.tables import WorldTables
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId
-from glyphoxa.world.entity_events import AliasAdded, EntityAdded
+from glyphoxa.world.event_kinds import AliasAdded, EntityAdded
 from glyphoxa.world.event_log import Cause, RolledBack, WorldEvent, difference, dropped
 from tests.support.builders import an_utterance
 from tests.support.proof import n_examples

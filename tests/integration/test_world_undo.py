@@ -12,7 +12,7 @@ from glyphoxa.adapters.postgres.world.commits import COPIED
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import HIDDEN, Claim, Provenance, secret_of
-from glyphoxa.world.entity_events import (
+from glyphoxa.world.event_kinds import (
     AliasAdded,
     AliasRemoved,
     EntitiesMerged,
@@ -20,10 +20,6 @@ from glyphoxa.world.entity_events import (
     EntityChanged,
     EntityRemoved,
     EntityScoped,
-    SlotDeclared,
-)
-from glyphoxa.world.event_log import Cause, Event, difference
-from glyphoxa.world.fact_events import (
     FactClosed,
     FactConfirmed,
     FactRejected,
@@ -32,7 +28,9 @@ from glyphoxa.world.fact_events import (
     FactScoped,
     FactStated,
     FactTold,
+    SlotDeclared,
 )
+from glyphoxa.world.event_log import Cause, Event, difference
 from tests.support.builders import an_utterance
 from tests.support.world_tables import (
     A_ROW_EACH,

@@ -16,8 +16,8 @@ from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.domain.heard import Correction, Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import Claim, Provenance, witnessed_by
+from glyphoxa.world.event_kinds import FactStated
 from glyphoxa.world.event_log import Cause
-from glyphoxa.world.fact_events import FactStated
 from tests.support.builders import an_utterance
 
 CAMPAIGN_FILE = Path(__file__).parent / "campaign.yaml"

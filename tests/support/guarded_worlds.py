@@ -9,9 +9,8 @@ from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.domain.campaign import Campaign, Entity, Exchange, Npc, Player, Relationship, Safety, Scene, Secret
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import HIDDEN, PUBLIC, Claim, Knower, Provenance, Visibility, secret_of, witnessed_by
-from glyphoxa.world.entity_events import EntityAdded, EntityScoped
+from glyphoxa.world.event_kinds import EntityAdded, EntityScoped, FactReplaced, FactScoped, FactStated
 from glyphoxa.world.event_log import Cause
-from glyphoxa.world.fact_events import FactReplaced, FactScoped, FactStated
 from glyphoxa.world.graph import ConsentChange
 from tests.support.builders import an_utterance
 

@@ -21,9 +21,8 @@ from glyphoxa.plugins.mcp.offered import ToolOffer
 from glyphoxa.plugins.mcp.protocol import app_of, guarded, server_of
 from glyphoxa.transcript.sessions import EPISODE, episode_of
 from glyphoxa.web.serving import Server, bind, url_of
-from glyphoxa.world.entity_events import EntityAdded
+from glyphoxa.world.event_kinds import EntityAdded, FactStated
 from glyphoxa.world.event_log import Cause
-from glyphoxa.world.fact_events import FactStated
 from tests.support.builders import an_utterance
 from tests.support.patience import DEADLINE_MS, DEADLINE_S
 

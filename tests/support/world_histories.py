@@ -15,7 +15,7 @@ from glyphoxa.domain.knowledge import (
     secret_of,
     witnessed_by,
 )
-from glyphoxa.world.entity_events import (
+from glyphoxa.world.event_kinds import (
     AliasAdded,
     AliasRemoved,
     EntitiesMerged,
@@ -23,10 +23,6 @@ from glyphoxa.world.entity_events import (
     EntityChanged,
     EntityRemoved,
     EntityScoped,
-    SlotDeclared,
-)
-from glyphoxa.world.event_log import Cause, Event, Undone, WorldEvent, apply, dropped, replay
-from glyphoxa.world.fact_events import (
     FactClosed,
     FactConfirmed,
     FactRejected,
@@ -35,7 +31,9 @@ from glyphoxa.world.fact_events import (
     FactScoped,
     FactStated,
     FactTold,
+    SlotDeclared,
 )
+from glyphoxa.world.event_log import Cause, Event, Undone, WorldEvent, apply, dropped, replay
 from glyphoxa.world.state import WorldState
 
 ENTITIES = tuple(EntityId(name) for name in ("mira", "inn", "tower", "sword", "tide", "skarn"))

@@ -6,7 +6,7 @@ from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.tables import WorldTables
 from glyphoxa.domain.ids import CampaignId, EntityId
 from glyphoxa.domain.knowledge import Fact
-from glyphoxa.world.entity_events import EntityAdded
+from glyphoxa.world.event_kinds import EntityAdded
 from glyphoxa.world.event_log import Cause, difference, replay
 from glyphoxa.world.state import WorldState
 

@@ -13,7 +13,7 @@ from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.heard import SpokenBy
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import DM, EndedFact, Fact, Status, Viewer
-from glyphoxa.world.entity_events import EntityAdded
+from glyphoxa.world.event_kinds import EntityAdded, FactStated
 from glyphoxa.world.event_log import (
     Cause,
     Event,
@@ -26,7 +26,6 @@ from glyphoxa.world.event_log import (
     dropped,
     replay,
 )
-from glyphoxa.world.fact_events import FactStated
 from glyphoxa.world.state import WorldState
 from tests.support.builders import a_campaign
 

@@ -23,8 +23,7 @@ from glyphoxa.adapters.postgres.server.sql import load_queries
 from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable, counted, did_you_mean
 from glyphoxa.domain.ids import CampaignId, EntityId
 from glyphoxa.names.gazetteer import Entry, Gazetteer
-from glyphoxa.recall.vectors import Embedder, WrongDimensions, is_usable
-from glyphoxa.transcript.chunking import Piece, chunk_id, hash_of, pieces_of
+from glyphoxa.recall.vectors import Embedder, Piece, WrongDimensions, chunk_id, hash_of, is_usable, pieces_of
 
 if TYPE_CHECKING:
     from glyphoxa.adapters.postgres.server.database import Connection, OwnConnection

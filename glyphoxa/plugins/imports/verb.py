@@ -48,7 +48,7 @@ from glyphoxa.dm.wording import arrival_in_words, plain, proposal_in_words, secr
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.errors import InvalidInput, counted
 from glyphoxa.domain.ids import slug
-from glyphoxa.names.resolve import Called, Resolver
+from glyphoxa.names.naming import Called, Resolver
 from glyphoxa.plugins.imports.files import Progress, open_source
 from glyphoxa.plugins.imports.readers import read_source
 

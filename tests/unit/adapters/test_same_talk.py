@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from glyphoxa.adapters.postgres.chunks import QueuedUtterance, embed_batch
 from glyphoxa.domain.errors import Unavailable
-from glyphoxa.recall.vectors import Embedder
-from glyphoxa.transcript.chunking import pieces_of
+from glyphoxa.recall.vectors import Embedder, pieces_of
 from tests.support.builders import CAMPAIGN
 
 LONG = "We walked on. " * 100

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glyphoxa.chat.marks import TABLE
-from glyphoxa.chat.reasoning import CALL_NOTATION, ReplyText, without_reasoning
+from glyphoxa.chat.marks import CALL_NOTATION, TABLE, ReplyText, without_reasoning
 
 WORDS = "Silver is soft. It will not hold an edge."
 ANSWERS = [

@@ -25,8 +25,7 @@ from glyphoxa.chronicle.utterance_nodes import Grafter
 from glyphoxa.dm.player_safe import PlayersView
 from glyphoxa.domain.ids import UtteranceId
 from glyphoxa.domain.turn import Unaddressed
-from glyphoxa.world.entity_events import EntityAdded
-from glyphoxa.world.fact_events import FactStated
+from glyphoxa.world.event_kinds import EntityAdded, FactStated
 from tests.support.builders import CAMPAIGN, INNKEEPER, SESSION, SMITH, a_campaign, a_known_party, an_utterance
 from tests.support.proof import n_examples
 

@@ -15,8 +15,7 @@ from glyphoxa.domain.campaign import Player
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import EntityId, NpcId, PlayerId, SessionId
 from glyphoxa.domain.knowledge import AUTO_ACCEPT
-from glyphoxa.world.entity_events import EntityAdded
-from glyphoxa.world.fact_events import FactStated
+from glyphoxa.world.event_kinds import EntityAdded, FactStated
 from tests.support.builders import INNKEEPER, SMITH, a_campaign
 from tests.support.model_twin import ModelTwin
 from tests.support.talk import TranscriptTwin, numbered

@@ -21,7 +21,7 @@ from glyphoxa.chronicle.talk import Extraction, KnownEntity, SceneTalk
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import EntityId, NpcId, SessionId
 from glyphoxa.language.text import Text
-from glyphoxa.world.fact_events import FactStated
+from glyphoxa.world.event_kinds import FactStated
 from tests.support.builders import INNKEEPER, SMITH
 from tests.support.model_twin import ModelTwin
 from tests.support.talk import a_stretch

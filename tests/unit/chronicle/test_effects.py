@@ -24,9 +24,8 @@ from glyphoxa.chronicle.talk import (
 )
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import HIDDEN, witnessed_by
-from glyphoxa.world.entity_events import EntityAdded, EntityScoped
+from glyphoxa.world.event_kinds import EntityAdded, EntityScoped, FactStated
 from glyphoxa.world.event_log import Event
-from glyphoxa.world.fact_events import FactStated
 from tests.support.builders import INNKEEPER, SMITH
 from tests.support.talk import a_stretch, numbered
 

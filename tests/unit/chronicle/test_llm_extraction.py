@@ -21,8 +21,7 @@ from glyphoxa.domain.campaign import DEFAULT_SCHEMA, NodeType, Schema
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.knowledge import AUTO_ACCEPT
-from glyphoxa.world.entity_events import EntityAdded
-from glyphoxa.world.fact_events import FactStated
+from glyphoxa.world.event_kinds import EntityAdded, FactStated
 from tests.support.builders import INNKEEPER, SMITH
 from tests.support.model_twin import ModelTwin
 from tests.support.talk import a_stretch

@@ -158,7 +158,7 @@ print(*sys.modules)
 
 
 def test_a_package_that_is_not_installed_is_named_with_what_brings_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "glyphoxa.chat.google", None)
+    monkeypatch.setitem(sys.modules, "glyphoxa.adapters.google_models", None)
     with pytest.raises(InvalidInput, match=r"pip install 'glyphoxa\[google\]'"):
         build(choosing("recall.llm", "google").chosen("recall.llm"), section="recall.llm", environ=KEYS)
 

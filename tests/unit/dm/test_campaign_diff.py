@@ -19,16 +19,20 @@ from glyphoxa.domain.knowledge import (
     secret_of,
     witnessed_by,
 )
-from glyphoxa.world.entity_events import (
+from glyphoxa.world.event_kinds import (
     AliasAdded,
     EntitiesMerged,
     EntityAdded,
     EntityChanged,
     EntityRemoved,
     EntityScoped,
+    FactConfirmed,
+    FactRejected,
+    FactReplaced,
+    FactScoped,
+    FactStated,
 )
 from glyphoxa.world.event_log import Cause, Event, WorldEvent, apply
-from glyphoxa.world.fact_events import FactConfirmed, FactRejected, FactReplaced, FactScoped, FactStated
 from glyphoxa.world.file_claims import Loading
 from glyphoxa.world.state import WorldState
 from tests.support.builders import CAMPAIGN, SMITH, a_campaign

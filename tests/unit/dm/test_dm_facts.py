@@ -11,9 +11,8 @@ from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import EntityId, FactId, UtteranceId
 from glyphoxa.domain.knowledge import HIDDEN, PUBLIC, Claim, Fact, Provenance, Visibility, secret_of, witnessed_by
 from glyphoxa.language.facts import known_to_in_words
-from glyphoxa.world.entity_events import EntityScoped
+from glyphoxa.world.event_kinds import EntityScoped, FactStated
 from glyphoxa.world.event_log import Cause
-from glyphoxa.world.fact_events import FactStated
 from tests.support.builders import CAMPAIGN, INNKEEPER, SESSION, SMITH
 from tests.support.world_twin import WorldTwin, a_world
 

@@ -12,9 +12,8 @@ from glyphoxa.dm.timeline import Timeline
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import EntityId, FactId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import Claim, Provenance
-from glyphoxa.world.entity_events import EntitiesMerged
+from glyphoxa.world.event_kinds import EntitiesMerged, FactStated, FactTold
 from glyphoxa.world.event_log import Cause, difference
-from glyphoxa.world.fact_events import FactStated, FactTold
 from tests.support.builders import CAMPAIGN
 from tests.support.world_twin import WorldTwin, a_world
 

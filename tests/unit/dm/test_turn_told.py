@@ -31,8 +31,8 @@ from glyphoxa.domain.turn import (
 )
 from glyphoxa.judgement.safety import Judged, Risk, TurnJudgement
 from glyphoxa.prompt.select import written
+from glyphoxa.world.event_kinds import FactClosed, FactScoped, FactStated
 from glyphoxa.world.event_log import Cause, Event
-from glyphoxa.world.fact_events import FactClosed, FactScoped, FactStated
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH
 from tests.support.world_twin import a_world
 

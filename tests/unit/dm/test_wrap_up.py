@@ -18,7 +18,7 @@ from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.domain.knowledge import PUBLIC, Claim, EndedAs, EndedFact, Fact
 from glyphoxa.judgement.safety import Judged, TurnJudgement
-from glyphoxa.world.entity_events import EntityAdded
+from glyphoxa.world.event_kinds import EntityAdded
 from glyphoxa.world.event_log import Event, WorldEvent, replay
 from tests.support.builders import INNKEEPER, SMITH, an_utterance
 

@@ -6,7 +6,7 @@ import pytest
 
 from glyphoxa.domain.turn import Asked, Character, Fault
 from glyphoxa.judgement.reply import ReplyCheck
-from glyphoxa.language.asking import question_of
+from glyphoxa.language.sentence_form import question_of
 
 RUSK = Character("Rusk", others=("Odalys",))
 GERMAN = Character("Rusk", language="de")

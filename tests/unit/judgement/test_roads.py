@@ -45,8 +45,7 @@ from glyphoxa.prompt import gather
 from glyphoxa.prompt.conversation import Conversation, others_line
 from glyphoxa.prompt.prompt import HotContext, with_hot_context
 from glyphoxa.prompt.scene import Past
-from glyphoxa.prompt.when import SaidWhen
-from glyphoxa.prompt.wording import wording
+from glyphoxa.prompt.wording import SaidWhen, wording
 from glyphoxa.recall.world import World
 from glyphoxa.transcript.journal import SessionMark
 from glyphoxa.transcript.sessions import (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from glyphoxa.language.asking import AskKind, question_of
 from glyphoxa.language.new_names import names_in
+from glyphoxa.language.sentence_form import AskKind, question_of
 
 
 @pytest.mark.parametrize(

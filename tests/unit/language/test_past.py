@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glyphoxa.language.asking import AskKind, question_of
+from glyphoxa.language.sentence_form import AskKind, question_of
 
 
 @pytest.mark.parametrize(

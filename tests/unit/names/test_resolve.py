@@ -7,7 +7,7 @@ import pytest
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import EntityId
-from glyphoxa.names.resolve import Resolver, entities_by_name
+from glyphoxa.names.naming import Resolver, entities_by_name
 
 
 def town(*also: Entity) -> Resolver[Entity]:

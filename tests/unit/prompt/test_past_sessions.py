@@ -10,7 +10,7 @@ from glyphoxa.domain.ids import NpcId, SessionId
 from glyphoxa.domain.knowledge import Claim, Provenance, RecalledSummary
 from glyphoxa.prompt.prompt import HotContext, Message, Prompt, with_hot_context
 from glyphoxa.prompt.scene import Past
-from glyphoxa.prompt.when import SaidWhen
+from glyphoxa.prompt.wording import SaidWhen
 from tests.support.builders import FORGE, INNKEEPER, SESSION, SMITH, a_campaign, known
 from tests.support.memory import GraphTwin
 from tests.support.minds import Mind, SessionsTwin

@@ -15,7 +15,7 @@ from glyphoxa.domain.turn import Character, Fault
 from glyphoxa.judgement.small_model import ReplyRepair, n_shared, topic_of
 from glyphoxa.prompt.conversation import Conversation
 from glyphoxa.prompt.scene import Past
-from glyphoxa.prompt.when import SaidWhen
+from glyphoxa.prompt.wording import SaidWhen
 from glyphoxa.transcript.sessions import SummarySentence
 from glyphoxa_processors.hot_context import as_asked
 from tests.support.builders import FORGE, SESSION, SMITH, TAMSIN, a_campaign, an_utterance

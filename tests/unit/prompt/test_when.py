@@ -11,7 +11,7 @@ from glyphoxa.domain.calendar import StoryCalendar
 from glyphoxa.domain.ids import FactId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import RecalledFact, RecalledSummary, RecalledUtterance
 from glyphoxa.language.prompt_quotes import recalled_line
-from glyphoxa.prompt.when import SaidWhen, days_in, story_days, with_days
+from glyphoxa.prompt.wording import SaidWhen, days_in, story_days, with_days
 from glyphoxa.recall.transcript_memory import TranscriptMemory
 from glyphoxa.transcript.sessions import DayTold, KeptTimes
 from tests.support.builders import a_campaign

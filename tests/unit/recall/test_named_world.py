@@ -14,7 +14,7 @@ from glyphoxa.domain.knowledge import DM, HIDDEN, PUBLIC, Claim, Fact, Validity,
 from glyphoxa.language.relations import IN_ENGLISH
 from glyphoxa.prompt.select import select_facts
 from glyphoxa.recall.world import KnownByName, World
-from glyphoxa.world.entity_events import EntitiesMerged, EntityRemoved, EntityScoped
+from glyphoxa.world.event_kinds import EntitiesMerged, EntityRemoved, EntityScoped
 from glyphoxa.world.event_log import Cause, Event, Undone, WorldEvent, replay
 from glyphoxa.world.state import WorldEntity, WorldState
 from tests.support.proof import n_examples

@@ -12,9 +12,8 @@ from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId
 from glyphoxa.domain.knowledge import Claim, Visibility, secret_of
 from glyphoxa.recall.world import WorldMemory
 from glyphoxa.transcript.delivery import MemoryWatch
-from glyphoxa.world.entity_events import AliasAdded, EntityAdded, EntityRemoved, EntityScoped
+from glyphoxa.world.event_kinds import AliasAdded, EntityAdded, EntityRemoved, EntityScoped, FactClosed, FactStated
 from glyphoxa.world.event_log import Event, RolledBack, Undone, WorldEvent
-from glyphoxa.world.fact_events import FactClosed, FactStated
 from glyphoxa.world.graph import WorldRead
 from tests.support.world_feed import WorldFeedTwin
 
@@ -199,7 +198,8 @@ async def test_watched_world_is_not_read_while_the_database_is_known_to_be_away(
     async def nothing() -> None: ...
 
     feed, held = await a_read_town()
-    watch = held.reading.watch = MemoryWatch(ping=nothing, make_good=nothing, changed=lambda: None, now_ms=lambda: 0)
+    watch = MemoryWatch(ping=nothing, make_good=nothing, changed=lambda: None, now_ms=lambda: 0)
+    held.reading.guarded = watch.guarded
     watch.is_away = True
     n_looks = feed.n_looks
     with pytest.raises(Unavailable, match="long-term memory is unavailable"):

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glyphoxa.language.words import words
-from glyphoxa.transcript.chunking import MOST_WORDS, OVERLAP_WORDS, chunk_id, pieces_of
+from glyphoxa.recall.vectors import MOST_WORDS, OVERLAP_WORDS, chunk_id, pieces_of
 from tests.support.proof import n_examples
 
 PREFIX = "Tamsin: "

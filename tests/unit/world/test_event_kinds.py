@@ -16,9 +16,9 @@ from glyphoxa.domain.knowledge import PUBLIC, Claim, Visibility
 from glyphoxa.language.facts import claim_in_words
 from glyphoxa.language.relations import IN_ENGLISH, RelationWords
 from glyphoxa.names.wrong_forms import FormHeard
-from glyphoxa.world import entity_events, event_log, fact_events
+from glyphoxa.world import event_kinds, event_log
 from glyphoxa.world.encoding import decode, encode
-from glyphoxa.world.entity_events import (
+from glyphoxa.world.event_kinds import (
     AliasAdded,
     AliasRemoved,
     EntitiesMerged,
@@ -26,6 +26,14 @@ from glyphoxa.world.entity_events import (
     EntityChanged,
     EntityRemoved,
     EntityScoped,
+    FactClosed,
+    FactConfirmed,
+    FactRejected,
+    FactReplaced,
+    FactRevealed,
+    FactScoped,
+    FactStated,
+    FactTold,
     SlotDeclared,
 )
 from glyphoxa.world.event_log import (
@@ -41,16 +49,6 @@ from glyphoxa.world.event_log import (
     WorldEvent,
     apply,
     replay,
-)
-from glyphoxa.world.fact_events import (
-    FactClosed,
-    FactConfirmed,
-    FactRejected,
-    FactReplaced,
-    FactRevealed,
-    FactScoped,
-    FactStated,
-    FactTold,
 )
 from glyphoxa.world.state import WorldState
 
@@ -102,7 +100,7 @@ def named(event: Event) -> str:
 
 
 def test_every_event_class_has_a_sample_and_is_in_the_union() -> None:
-    found = {each for family in (entity_events, event_log, fact_events) for _, each in getmembers(family, is_dataclass)}
+    found = {each for family in (event_kinds, event_log) for _, each in getmembers(family, is_dataclass)}
     kinds = {each for each in found if hasattr(each, "effect")}
     assert kinds == set(get_args(Event)) == {type(event) for event in SAMPLES}
 

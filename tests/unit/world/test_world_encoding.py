@@ -14,9 +14,8 @@ from glyphoxa.domain.errors import Corrupt, InvalidInput
 from glyphoxa.domain.ids import CampaignId, EntityId
 from glyphoxa.domain.knowledge import Claim, Knower, Validity, Visibility
 from glyphoxa.world.encoding import decode, encode, event_type, state_of_parts, state_parts
-from glyphoxa.world.entity_events import EntityAdded
+from glyphoxa.world.event_kinds import EntityAdded, FactClosed, FactStated, FactTold
 from glyphoxa.world.event_log import Cause, Event, Undone, WorldEvent, difference, replay
-from glyphoxa.world.fact_events import FactClosed, FactStated, FactTold
 from tests.support.proof import n_examples
 from tests.support.world_histories import a_history
 

@@ -7,9 +7,16 @@ from functools import cache
 import pytest
 
 from glyphoxa.domain.knowledge import Fact
-from glyphoxa.world.entity_events import EntitiesMerged, EntityRemoved
+from glyphoxa.world.event_kinds import (
+    EntitiesMerged,
+    EntityRemoved,
+    FactClosed,
+    FactConfirmed,
+    FactRejected,
+    FactReplaced,
+    FactStated,
+)
 from glyphoxa.world.event_log import Undone, WorldEvent, apply, difference, remaining, replay
-from glyphoxa.world.fact_events import FactClosed, FactConfirmed, FactRejected, FactReplaced, FactStated
 from glyphoxa.world.state import OPPOSITES, Changes, WorldState, rule_of
 from tests.support import world_histories
 from tests.support.proof import n_examples

@@ -18,9 +18,10 @@ from glyphoxa.domain.knowledge import (
     secret_of,
     witnessed_by,
 )
-from glyphoxa.world.entity_events import EntitiesMerged, EntityAdded, EntityRemoved, SlotDeclared
-from glyphoxa.world.event_log import Cause, Event, Undone, WorldEvent, apply, replay
-from glyphoxa.world.fact_events import (
+from glyphoxa.world.event_kinds import (
+    EntitiesMerged,
+    EntityAdded,
+    EntityRemoved,
     FactClosed,
     FactConfirmed,
     FactRejected,
@@ -29,7 +30,9 @@ from glyphoxa.world.fact_events import (
     FactScoped,
     FactStated,
     FactTold,
+    SlotDeclared,
 )
+from glyphoxa.world.event_log import Cause, Event, Undone, WorldEvent, apply, replay
 from glyphoxa.world.state import WorldState
 
 MIRA, KORVALD, INN, TOWER, SWORD = (EntityId(name) for name in ("mira", "korvald", "inn", "tower", "sword"))

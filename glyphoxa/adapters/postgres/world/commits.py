@@ -27,6 +27,7 @@ from glyphoxa.domain.heard import SpokenBy
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import AUTO_ACCEPT, NEVER
 from glyphoxa.world.encoding import encode, event_type
+from glyphoxa.world.event_kinds import FactStated
 from glyphoxa.world.event_log import (
     Cause,
     Event,
@@ -39,7 +40,6 @@ from glyphoxa.world.event_log import (
     apply,
     dropped,
 )
-from glyphoxa.world.fact_events import FactStated
 from glyphoxa.world.graph import ConsentChange, WorldRead
 from glyphoxa.world.state import Changes, WorldState
 

@@ -18,7 +18,7 @@ from glyphoxa.domain.campaign import Player
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, PlayerId, SessionId, UtteranceId
-from glyphoxa.names.resolve import players_by_name
+from glyphoxa.names.naming import players_by_name
 from glyphoxa.transcript.spool import erase_from_spool, spool_of
 from glyphoxa.world.encoding import encode
 from glyphoxa.world.event_log import Cause, TalkErased, WorldEvent, without_words

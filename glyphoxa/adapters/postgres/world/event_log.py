@@ -15,6 +15,7 @@ from glyphoxa.domain.heard import SpokenBy
 from glyphoxa.domain.ids import CampaignId, UtteranceId
 from glyphoxa.domain.knowledge import Claim
 from glyphoxa.world.encoding import PROJECTION_VERSION, Encoded, batches, decode, encode, state_of_parts, state_parts
+from glyphoxa.world.event_kinds import FactStated
 from glyphoxa.world.event_log import (
     Cause,
     Event,
@@ -28,7 +29,6 @@ from glyphoxa.world.event_log import (
     remaining,
     replay,
 )
-from glyphoxa.world.fact_events import FactStated
 from glyphoxa.world.graph import WorldRead
 from glyphoxa.world.state import WorldState
 

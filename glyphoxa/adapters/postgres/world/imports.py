@@ -38,7 +38,7 @@ from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import CampaignId, EntityId
 from glyphoxa.domain.knowledge import Claim
-from glyphoxa.names.resolve import entities_by_name
+from glyphoxa.names.naming import entities_by_name
 from glyphoxa.world.state import WorldState
 
 if TYPE_CHECKING:
