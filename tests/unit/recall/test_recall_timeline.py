@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glyphoxa.domain.calendar import CampaignTimes, StoryCalendar, StoryDays
-from glyphoxa.recall.recap_questions import (
-    LEAST_TOKENS,
+from glyphoxa.recall.recall import (
+    LEAST_RECAP_TOKENS,
     RankedTalk,
     TimelinePiece,
     estimated_tokens,
@@ -151,7 +151,7 @@ def tell_of(
     sessions = SESSIONS[: int(talk.turns.sessions.max(initial=-1)) + 1]
     found = fit_in_time(ask, sessions, talk.turns, current=current) if sessions else None
     talk = replace(talk, ask=ask, fit=found)
-    told = sessions_told(talk, most=budget // LEAST_TOKENS)
+    told = sessions_told(talk, most=budget // LEAST_RECAP_TOKENS)
     written = {nth: summary for nth, summary in enumerate(summaries) if summary}
     return timeline_of(told, talk, written, budget_tokens=budget)
 

@@ -1,8 +1,9 @@
-"""Remembered lines say when they were said, and contain days instead of words such as "yesterday"."""
+"""The words of a prompt: the days of remembered lines, and an NPC's words where nothing of its reply may be said."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -10,8 +11,9 @@ import pytest
 from glyphoxa.domain.calendar import StoryCalendar
 from glyphoxa.domain.ids import FactId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import RecalledFact, RecalledSummary, RecalledUtterance
+from glyphoxa.domain.turn import Fault
 from glyphoxa.language.prompt_quotes import recalled_line
-from glyphoxa.prompt.wording import SaidWhen, days_in, story_days, with_days
+from glyphoxa.prompt.wording import SaidWhen, StandIns, days_in, story_days, with_days, wording
 from glyphoxa.recall.transcript_memory import TranscriptMemory
 from glyphoxa.transcript.sessions import DayTold, KeptTimes
 from tests.support.builders import a_campaign
@@ -121,3 +123,33 @@ def test_summary_has_its_day_and_a_fact_only_the_days_in_it() -> None:
     fact = RecalledFact(FactId("f"), "Bran returns tomorrow.", session, at_ms=1_500)
     assert recalled_line(when.dated(fact)) == "Bran returns on 6 Frostmoon 812."
     assert SaidWhen(a_campaign(), session, None).dated(fact) is fact
+
+
+def test_no_line_comes_twice_running() -> None:
+    lines = StandIns("en")
+    said = [lines.line("What is that?", None) for _ in range(7)]
+    assert all(one != following for one, following in pairwise(said))
+
+
+def test_a_line_is_in_the_language_of_the_question() -> None:
+    lines = StandIns("en")
+    assert lines.line("Was ist das für ein Turm?", None) in wording("de").at_a_loss
+    assert lines.line("Bodo!", None) in wording("en").at_a_loss
+
+
+def test_who_does_not_know_says_so() -> None:
+    assert StandIns("de").line("Grimjaw?", Fault.UNFOUNDED) in wording("de").knows_nothing
+    assert StandIns("en").line("Who is he?", Fault.UNFOUNDED) in wording("en").knows_nothing
+
+
+def test_a_secret_is_turned_aside() -> None:
+    assert StandIns("de").line("Grimjaw?", Fault.SECRET) in wording("de").deflects
+
+
+def test_a_shrug_is_another_one_each_time() -> None:
+    lines, shrugs = StandIns("en"), ("I do not know.", "Nobody told me.")
+    assert [lines.shrug(shrugs) for _ in range(3)] == [
+        "I do not know.",
+        "Nobody told me.",
+        "I do not know.",
+    ]
