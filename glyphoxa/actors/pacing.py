@@ -10,8 +10,6 @@ from typing import Any, Final
 from glyphoxa.actors.deadline import done_within, end_tasks, forget
 from glyphoxa.domain.errors import Unavailable
 
-Read = Callable[[], Coroutine[Any, Any, None]]
-
 
 @dataclass(slots=True)
 class RateLimit:
@@ -85,6 +83,9 @@ class QuietGate:
             self._next_s = loop.time() + STEP_EVERY_MS / 1_000
 
 
+_Read = Callable[[], Coroutine[Any, Any, None]]
+
+
 class SharedRead:
     """
     Args:
@@ -94,8 +95,8 @@ class SharedRead:
         guarded: Returns a read that fails at once while the database is away. By default each call tries.
     """
 
-    def __init__(self, read: Read) -> None:
-        self.guarded: Callable[[Read], Read] = lambda read: read
+    def __init__(self, read: _Read) -> None:
+        self.guarded: Callable[[_Read], _Read] = lambda read: read
         self._read = read
         self._current: asyncio.Task[None] | None = None
         self._next: asyncio.Task[None] | None = None

@@ -91,7 +91,7 @@ class Budgets:
         return max(_LEAST_RECALLED, self.facts_tokens // _SHORTEST_LINE)
 
 
-TIERS: tuple[BudgetTier, ...] = ("FAST", "STANDARD", "DEEP")
+_TIERS: tuple[BudgetTier, ...] = ("FAST", "STANDARD", "DEEP")
 
 MemoryTool: TypeAlias = Literal[
     "memory.query_entities", "memory.search_sessions", "memory.get_session_summary", "memory.search_facts"
@@ -126,7 +126,7 @@ TIER_RULES: Mapping[BudgetTier, TierRule] = {
 
 
 def lower_tier(one: BudgetTier, other: BudgetTier) -> BudgetTier:
-    return min(one, other, key=TIERS.index)
+    return min(one, other, key=_TIERS.index)
 
 
 # Defaults of settings that the objects behind them use, too.

@@ -31,7 +31,7 @@ BudgetTier = Literal["FAST", "STANDARD", "DEEP"]
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """A node of the knowledge graph. `type` is one of `glyphoxa.domain.campaign.ENTITY_TYPES` or the campaign's own.
+    """A node of the knowledge graph. `type` is one of `ENTITY_TYPES` or the campaign's own.
 
     Attributes:
         known_by: The NPCs that may know the entity exists, as in the campaign file; empty for everybody.

@@ -37,9 +37,9 @@ from glyphoxa.domain.turn import Asked, Character, Fault
 from glyphoxa.language.lexicon import languages, lexicon
 from glyphoxa.language.text import FUNCTION_WORDS, Text, stemmer_of
 
-LEGAL_FLOOR: Final = "legal_floor:"
+_LEGAL_FLOOR: Final = "legal_floor:"
 """Prefix of the flags that no campaign can switch off."""
-MINORS: Final = f"{LEGAL_FLOOR}minors"
+MINORS: Final = f"{_LEGAL_FLOOR}minors"
 _LINE: Final = "line:"
 _VEIL: Final = "veil:"
 _APART: Final = 6
@@ -213,7 +213,7 @@ def _shared(safety: Safety, language: str) -> SafetyTopics:
 
 def mode_and_risk(flags: Sequence[str]) -> tuple[Mode, Risk]:
     """Return the mode and the risk of a turn with these flags; see the table of this module."""
-    if any(flag.startswith(LEGAL_FLOOR) for flag in flags):
+    if any(flag.startswith(_LEGAL_FLOOR) for flag in flags):
         return Mode.SAFE_REDIRECT, Risk.HIGH
     if any(flag.startswith(_LINE) for flag in flags):
         return Mode.SAFE_REDIRECT, Risk.MEDIUM

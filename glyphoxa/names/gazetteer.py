@@ -228,7 +228,7 @@ def cast_of(campaign: Campaign) -> list[Entry]:
 
 # Candidate names for what was heard.
 
-edit_similarity = Levenshtein.normalized_similarity
+_edit_similarity = Levenshtein.normalized_similarity
 SHORTEST = 4
 """Shorter names are too similar to each other: they match by spelling only."""
 LONGEST = 64
@@ -266,8 +266,8 @@ class Similarity:
     @classmethod
     def of(cls, heard: Spelling, name: Spelling) -> Similarity:
         return cls(
-            edit_similarity(heard.sound, name.sound),
-            edit_similarity(heard.letters, name.letters),
+            _edit_similarity(heard.sound, name.sound),
+            _edit_similarity(heard.letters, name.letters),
             JaroWinkler.similarity(heard.letters, name.letters),
             any(code in name.codes for code in heard.codes),
         )
@@ -317,7 +317,7 @@ class NameIndex:
             return []
         sound = sounder(heard)
         # Sound counts half: if it differs too much, the spelling need not be compared.
-        candidates.sort(key=lambda name: (-edit_similarity(sound, name.sound), name.joined))
+        candidates.sort(key=lambda name: (-_edit_similarity(sound, name.sound), name.joined))
         return sorted(candidates[: 2 * limit], key=lambda name: (-likeness(heard, sound, name), name.joined))[:limit]
 
     def _looked_at(self, heard: str, codes: tuple[str, ...], least_shared: float) -> list[Name]:

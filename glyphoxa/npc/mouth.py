@@ -177,7 +177,7 @@ class Mouth(Protocol):
 
 MAX_FAILURES: Final = 5
 COOLDOWN_MS: Final = 30_000
-TRIES: Final = 3
+_TRIES: Final = 3
 """Successful tries after a cooldown until the first engine is used again."""
 _FOR_EVER_MS: Final = sys.maxsize
 
@@ -224,7 +224,7 @@ class RescuedMouth:
         self._returns = returns
         cooldown_ms = COOLDOWN_MS if returns else _FOR_EVER_MS
         self._breaker = CircuitBreaker(
-            now_ms, max_failures=MAX_FAILURES, cooldown_ms=cooldown_ms, successes_to_close=TRIES
+            now_ms, max_failures=MAX_FAILURES, cooldown_ms=cooldown_ms, successes_to_close=_TRIES
         )
         self._turn: _Turn | None = None
         self._first: Mouth

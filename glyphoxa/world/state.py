@@ -321,7 +321,7 @@ _EVER = -(2**63)
 _Ground: TypeAlias = Literal["stale", "pending"]
 
 
-class StatusUpdate:
+class _StatusUpdate:
     """Ends facts and recomputes the status of dependent facts, in one state and for one event.
 
     Args:
@@ -454,7 +454,7 @@ class Change:
         self.state = state
         self.seq = seq
         self.at_ms = at_ms
-        self.status = StatusUpdate(state, seq)
+        self.status = _StatusUpdate(state, seq)
 
     def resolved(self, claim: Claim) -> Claim | None:
         """The claim with merged entities resolved; None when an entity does not exist."""
