@@ -13,7 +13,7 @@ import argparse
 import gc
 import resource
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
@@ -23,10 +23,8 @@ import numpy as np
 from numpy import float64
 from numpy.typing import NDArray
 
-from benchmarks import recall_arms
-from benchmarks.recall_arms import FULL, LEXICAL, Ask, chosen
+from benchmarks.recall_arms import FULL, LEXICAL, Ask, arms, chosen
 from benchmarks.recall_data import Question, read_data
-from benchmarks.recall_graph_arms import graph_arms
 from benchmarks.recall_world import LoadedTalk, loaded_talk, place_for
 from benchmarks.runner import command, percentiles, positive, run, tell, to_write, write_rows
 
@@ -42,10 +40,6 @@ _WARM_UP: Final = (
 
 def main(argv: Sequence[str] | None = None) -> int:
     return run(_options().parse_args(argv), measure)
-
-
-def arms() -> dict[str, Callable[[LoadedTalk], Ask]]:
-    return recall_arms.arms() | graph_arms()
 
 
 async def measure(options: argparse.Namespace, directory: Path) -> dict[str, Any]:

@@ -6,6 +6,7 @@ A reader swallows the refusal that it documents. Whatever else it raises is a fi
 from __future__ import annotations
 
 import json
+import shutil
 import zlib
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -17,7 +18,6 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from benchmarks.leveldb import write_leveldb
 from glyphoxa.adapters.postgres.world.bundle import BUNDLED
 from glyphoxa.adapters.postgres.world.campaigns import check_document
 from glyphoxa.chat.asker import QuestionLimits
@@ -46,9 +46,11 @@ from glyphoxa.web.requests import first_problem
 from glyphoxa.world.encoding import decode
 from glyphoxa.world.event_log import Cause, WorldEvent, replay
 from glyphoxa_pipelines.webrtc import check_offer
+from tests.support.foundry import write_leveldb
 from tests.support.talk import a_stretch
 
 CORPUS: Final = Path(__file__).parent / "corpus"
+_COMPACTED: Final = Path(__file__).parents[1] / "data" / "foundry" / "actors"
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +262,7 @@ def _feed_html(data: bytes, scratch: Path) -> None:
 def _feed_leveldb(data: bytes, scratch: Path) -> None:
     world = scratch.with_name("world-of-leveldb")
     if not world.exists():
-        write_leveldb(world / "actors", {b"!actors!a": b"{}"})
+        shutil.copytree(_COMPACTED, world / "actors")
     (world / "actors" / "000005.ldb").write_bytes(data)
     _read("foundry", world)
 
@@ -269,8 +271,7 @@ def _feed_log(data: bytes, scratch: Path) -> None:
     world = scratch.with_name("world-of-log")
     if not world.exists():
         write_leveldb(world / "journal", {})
-        (world / "journal" / "000005.ldb").unlink()
-    (world / "journal" / "000006.log").write_bytes(data)
+    (world / "journal" / "000003.log").write_bytes(data)
     _read("foundry", world)
 
 

@@ -14,7 +14,7 @@ INVENTED = ("--embeddings", "invented")
 FIGURES = {"questions", "r5", "r10", "r20", "mrr", "hit10"}
 TIMES = {"p50_ms", "p95_ms"}
 ARMS = {"and", "or", "bm25", "dense", "rrf", "convex", "full", "lexical"}
-ARMS |= {"no-neighbours", "no-speaker", "+dpp", "graphrag"}
+ARMS |= {"no-neighbours", "no-speaker"}
 TALK = {
     "fen": (
         ("Merle", "The ferryman wants three silver for the crossing."),
