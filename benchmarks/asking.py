@@ -71,10 +71,14 @@ def add_options(parser: argparse.ArgumentParser, *, asked: str) -> None:
     parser.add_argument("--llm-url", metavar="URL", help="of that provider")
 
 
-def settings_of(options: argparse.Namespace, directory: Path) -> Settings:
-    """Return the shipped settings with the model of the options, and with long deadlines."""
+def llm_of(options: argparse.Namespace) -> LlmSettings:
+    """Return the model of the options, by default the shipped one."""
     named = {"name": options.llm, "model": options.llm_model, "base_url": options.llm_url}
-    llm = LlmSettings.model_validate({key: value for key, value in named.items() if value is not None})
+    return LlmSettings.model_validate({key: value for key, value in named.items() if value is not None})
+
+
+def settings_of(llm: LlmSettings, directory: Path) -> Settings:
+    """Return the shipped settings with this model and with long deadlines."""
     return Settings(
         data_dir=directory,
         providers=ProvidersSettings(llm=llm),

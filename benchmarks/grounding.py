@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.asking import Answer, Rules, Tables, add_options, answered, plain, report, settings_of, tables
+from benchmarks.asking import Answer, Rules, Tables, add_options, answered, llm_of, plain, report, settings_of, tables
 from benchmarks.runner import command, percent, percentile, positive, read_rows, run, sample
 from glyphoxa.actors.clock import now_ms
 from glyphoxa.config.campaign_file import read_campaign
@@ -41,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 async def measure(options: argparse.Namespace, directory: Path) -> dict[str, Any]:
     world = read(options.directory)
     found: list[Judged] = []
-    async with tables(settings_of(options, directory / "data"), world.campaign, _utterances(world)) as at:
+    async with tables(settings_of(llm_of(options), directory / "data"), world.campaign, _utterances(world)) as at:
         questions = sample(world.questions, options.limit, seed="grounding")
         for number, question in enumerate(questions * options.repeat):
             answer = await _ask(at, question, f"{number}")

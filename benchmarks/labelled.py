@@ -7,7 +7,6 @@ weights. The result is the same each time.
 from __future__ import annotations
 
 import argparse
-import gzip
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -56,7 +55,7 @@ def fit_command(name: str, doc: str | None) -> argparse.ArgumentParser:
 
 
 def read_columns(path: Path, make: Callable[[list[str]], T | None], *, valid: str) -> list[T]:
-    """Return what `make` makes of the tab-separated columns of each line. Skips empty lines; unpacks a `.gz` file.
+    """Return what `make` makes of the tab-separated columns of each line. Skips empty lines.
 
     Args:
         valid: The form of a line, for the message.
@@ -64,9 +63,8 @@ def read_columns(path: Path, make: Callable[[list[str]], T | None], *, valid: st
     Raises:
         InvalidInput: The file is not UTF-8, or `make` returns None for a line; the message has its place.
     """
-    content = path.read_bytes()
     try:
-        text = (gzip.decompress(content) if path.suffix == ".gz" else content).decode("utf-8-sig")
+        text = path.read_text("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InvalidInput(f"{path}: not UTF-8 (byte {error.start})") from error
     made = []

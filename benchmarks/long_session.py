@@ -1,13 +1,11 @@
 """Measure what an NPC still has in mind late in a long session, and after many sessions.
 
-    python -m benchmarks.long_session DIR [--summaries selection|llm --summaries-llm NAME] [--answer]
-        [--profile small|middle|large] [--hours N] [--usage]
+    python -m benchmarks.long_session DIR [--profile small|middle|large] [--usage]
 
 `DIR` contains `campaign.yaml`; `talk.jsonl`, what is said, in order; and `questions.jsonl`. The talk is typed at a real
 table that stores it. At the rounds (or sessions) that a question names, its prompt is built as for an answer, without
-being asked, so that no question disturbs the next one. `--hours` then plays the talk again and again, until the session
-has as many rounds as so many hours. `--usage` counts instead what an evening uses of remote models, which are stand-ins
-here. benchmarks/README.md describes the files and the figures.
+being asked, so that no question disturbs the next one. `--usage` counts instead what an evening uses of remote models,
+which are stand-ins here. benchmarks/README.md describes the files and the figures.
 """
 
 from __future__ import annotations
@@ -16,20 +14,18 @@ import argparse
 import asyncio
 import json
 import os
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from itertools import cycle, groupby, islice
 from pathlib import Path
-from statistics import median
-from time import perf_counter_ns
 from typing import Any, Final
 
 from benchmarks import asking
-from benchmarks.asking import Tables, add_options, open_tone_mouth, plain, settings_of, tables
+from benchmarks.asking import Tables, open_tone_mouth, plain, settings_of, tables
 from benchmarks.grounding import finder_of, has_any
 from benchmarks.prefetch import found_by_tools
-from benchmarks.runner import command, percent, percentile, read_rows, rss_mb, run, tell
+from benchmarks.runner import command, percent, percentile, read_rows, run, tell
 from benchmarks.servers.openai import OpenAiServer, Reply
 from glyphoxa.app.background import chronicle_log, chronicle_worker, chronicler_of, memory_of, open_talk_readers
 from glyphoxa.app.engines import MouthSpec, OpenMouth
@@ -37,11 +33,9 @@ from glyphoxa.app.reader import BackgroundReader
 from glyphoxa.chat.models import PROFILES
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.costs import PriceList, price_list
-from glyphoxa.config.provider_sections import ChronicleSettings, EmbeddingsSettings
-from glyphoxa.config.settings import Settings
+from glyphoxa.config.provider_sections import ChronicleSettings, EmbeddingsSettings, LlmSettings
 from glyphoxa.domain.budgets import BUDGETS
 from glyphoxa.domain.campaign import Campaign, Npc, Player, Scene
-from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import SessionId
 from glyphoxa.npc.commands import Mute, SayAs, Unmute
 from glyphoxa.npc.mouth import Mouth
@@ -57,9 +51,6 @@ _SETTLE_MS: Final = 1_500
 _CHARS_A_TOKEN: Final = 4
 _BEGINNING_CHARS: Final = 40
 """A summary in a prompt may be cut."""
-_ROUNDS_AN_HOUR: Final = 190
-_KEY_OF_LLAMA: Final = "GLYPHOXA_LONG_SESSION_KEY"
-"""Environment variable with the key of the NPCs' model, if that summarises."""
 _CALLS_PER_MINUTE: Final = 600
 _DIMENSIONS: Final = 1_536
 _LINES_AN_ANSWER: Final = 22
@@ -201,64 +192,25 @@ class Shown:
     past: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
-    """The verdict on a spoken answer at the last point."""
-
-    question: Question
-    is_right: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Course:
-    """A round of a long session: how long the table took for it, and what the process had then."""
-
-    took_ms: float
-    rss_mb: float
-    n_files: int
-    n_tasks: int
-
-    @classmethod
-    def since(cls, began_ns: int) -> Course:
-        n_files = sum(1 for _ in Path("/proc/self/fd").iterdir())
-        return cls((perf_counter_ns() - began_ns) / 1e6, rss_mb(), n_files, len(asyncio.all_tasks()))
-
-
 async def measure(options: argparse.Namespace, directory: Path) -> dict[str, Any]:
     play = read(options.directory)
     if options.usage:
-        return await measured_usage(options, directory, play)
+        return await measured_usage(directory, play)
     shown: list[Shown] = []
-    said: list[Said] = []
-    course: list[Course] = []
-    if options.summaries == "llm" and not options.summaries_llm:
-        raise InvalidInput(
-            "--summaries llm needs a model: add --summaries-llm openai or google; openai-compatible with "
-            "--summaries-url; or local, the NPCs' model"
-        )
-    by_model: list[bool] = []
     past: dict[str, Any] = {}
-    settings = settings_of(options, directory / "data")
+    settings = settings_of(LlmSettings(), directory / "data")
     if options.profile:
         profile = next(each for each in PROFILES if each.name == options.profile)
         budgets = settings.context.model_copy(update={name: getattr(profile, name) for name in BUDGETS})
         settings = settings.model_copy(update={"context": budgets})
-    async with tables(settings, play.campaign) as opened:
-        at = replace(opened, settings=_with_summaries(opened, options)) if options.summaries == "llm" else opened
+    async with tables(settings, play.campaign) as at:
         sessions = play.sessions
         for number, (session, lines) in enumerate(sessions, start=1):
             tell(f"session {number} of {len(sessions)}")
             is_one = len(sessions) == 1
-            mouth = open_tone_mouth if is_one and options.answer else _open_unasked_mouth
             reader = None if is_one else _Afterwards()
-            async with _evening(at, session, lines[0].scene, mouth, reader) as table:
-                await _play(at, table, lines, play, shown, by_round=is_one)
-                while len(course) < options.hours * _ROUNDS_AN_HOUR:
-                    await _play(at, table, lines, replace(play, questions=()), shown, by_round=False, course=course)
-                if is_one and options.answer:
-                    said += await _answers(table, play.questions, options.answers)
-                summaries = [one for view in table.state.summaries.values() for one in view.summary]
-                by_model += ["“" not in one.text for one in summaries if not one.is_own]
+            async with _evening(at, session, lines[0].scene, _open_unasked_mouth, reader) as table:
+                shown += await _play(at, table, lines, play.questions if is_one else ())
             if not is_one:
                 async with AsyncExitStack() as stack:
                     readers = await open_talk_readers(at.settings, stack)
@@ -266,30 +218,7 @@ async def measure(options: argparse.Namespace, directory: Path) -> dict[str, Any
                 await at.store.chunks.fill_missing(at.campaign.id)
                 await _between(at, number, play, shown)
                 past = {npc.name: await _past(at, npc, shown, session) for npc in play.campaign.npcs}
-        if len(sessions) > 1 and options.answer:
-            async with at.sitting(play.questions[0].scene, play.questions[0].speaker, "answers") as table:
-                said += await _answers(table, play.questions, options.answers)
-    by_model_share = percent(sum(by_model), len(by_model))
-    return {**figures(shown, said), **growth(course), "by_model": by_model_share, "past_at_last": past}
-
-
-def _with_summaries(at: Tables, options: argparse.Namespace) -> Settings:
-    """Return the settings with the model that summarises.
-
-    Raises:
-        InvalidInput: The NPCs' model is to summarise, but does not run here; or the provider is unknown.
-    """
-    llm = {"name": options.summaries_llm, "model": options.summaries_model, "base_url": options.summaries_url}
-    if options.summaries_llm == "local":
-        if at.local.llama is None:
-            raise InvalidInput("--summaries-llm local needs NPCs with a local model")
-        os.environ[_KEY_OF_LLAMA] = at.local.llama.api_key
-        llm = {"name": "openai-compatible", "base_url": at.local.llama.base_url, "api_key_env": _KEY_OF_LLAMA}
-    chronicle = ChronicleSettings.model_validate(
-        {"llm": {key: value for key, value in llm.items() if value is not None}, "calls_per_minute": _CALLS_PER_MINUTE}
-    )
-    memory = at.settings.memory.model_copy(update={"summaries": "llm"})
-    return at.settings.model_copy(update={"memory": memory, "chronicle": chronicle})
+    return {**figures(shown), "past_at_last": past}
 
 
 async def _open_unasked_mouth(spec: MouthSpec) -> Mouth:
@@ -321,18 +250,10 @@ async def _evening(
         yield table
 
 
-async def _play(  # noqa: PLR0913 - what is played, and where the results go
-    at: Tables,
-    table: TableSession,
-    lines: Sequence[Line],
-    play: Play,
-    shown: list[Shown],
-    *,
-    by_round: bool,
-    course: list[Course] | None = None,
-) -> None:
+async def _play(at: Tables, table: TableSession, lines: Sequence[Line], questions: Sequence[Question]) -> list[Shown]:
+    """Play the lines, and show the prompts of the questions at their rounds."""
+    shown: list[Shown] = []
     for number, said in groupby(lines, key=lambda line: line.round):
-        began = perf_counter_ns()
         for line in said:
             if line.scene != table.scene:
                 await table.move(line.scene.id)
@@ -341,13 +262,12 @@ async def _play(  # noqa: PLR0913 - what is played, and where the results go
             else:
                 table.say(line.speaker.id, line.text)
             await table.wait_until_quiet()
-        if course is not None:
-            course.append(Course.since(began))
-        await table.keeper.finish()  # a model takes more time than a round of this benchmark
-        asked = [each for each in play.questions if by_round and number in each.at]
+        await table.keeper.finish()
+        asked = [each for each in questions if number in each.at]
         if asked:
             await asyncio.sleep(_SETTLE_MS / 1_000)
             shown += [await _shown(at, table, each, number) for each in asked]
+    return shown
 
 
 async def _between(at: Tables, number: int, play: Play, shown: list[Shown]) -> None:
@@ -402,31 +322,15 @@ def _talk(prompt: Prompt, *, is_synthetic: bool) -> str:
     return "\n".join(([first.content] if is_synthetic else []) + kept).replace(prompt.question, "")
 
 
-async def _answers(table: TableSession, questions: Sequence[Question], path: Path | None) -> list[Said]:
-    await table.obey(Unmute())
-    await table.wait_until_ready()
-    found: list[Said] = []
-    for question in questions:
-        table.state.add_player(question.speaker)
-        answer = asking.Answer(await asking.answered(table, question.speaker, question.text, npc=question.npc))
-        verdict = Said(question, has_any(plain(answer.text), question.any_of))
-        asking.report(
-            path, {"id": question.id, "kind": question.kind, "text": question.text}, answer, {"right": verdict.is_right}
-        )
-        found.append(verdict)
-    return found
-
-
 # -- usage of remote models
 
 
-async def measured_usage(options: argparse.Namespace, directory: Path, play: Play) -> dict[str, Any]:
+async def measured_usage(directory: Path, play: Play) -> dict[str, Any]:
     """Play the evening of the price list, with every model of the settings at a stand-in, and count the requests."""
     evening = price_list()
     os.environ.setdefault("OPENAI_API_KEY", "unused")
     async with OpenAiServer(lambda body: Reply(_asked_for(body)[1])) as server:
-        options.llm, options.llm_url = "openai", server.base_url
-        settings = settings_of(options, directory / "data")
+        settings = settings_of(LlmSettings(name="openai", base_url=server.base_url), directory / "data")
         embeddings = EmbeddingsSettings(name="openai", base_url=server.base_url)
         chronicle = {"llm": {"name": "openai", "base_url": server.base_url}, "calls_per_minute": _CALLS_PER_MINUTE}
         by_models = {"chronicle": "llm", "judge": "llm", "summaries": "llm", "embedding_dimensions": _DIMENSIONS}
@@ -527,10 +431,9 @@ def _n_shared(prompt: str, other: str) -> int:
 # -- figures
 
 
-def figures(shown: Sequence[Shown], said: Sequence[Said]) -> dict[str, Any]:
+def figures(shown: Sequence[Shown]) -> dict[str, Any]:
     unheard = [each for each in shown if not each.question.knows]
     shown = [each for each in shown if each.question.knows]
-    said = [each for each in said if each.question.knows]
     points = sorted({each.at for each in shown})
     last = [each for each in shown if each.at == points[-1]]
     beyond = [each for each in last if not each.arms["all"]]
@@ -552,30 +455,8 @@ def figures(shown: Sequence[Shown], said: Sequence[Said]) -> dict[str, Any]:
             kind: _share([each for each in shown if each.question.kind == kind], "all", points[-1])
             for kind in sorted({each.question.kind for each in shown})
         },
-        "right_at_last": percent(sum(each.is_right for each in said), len(said)),
         "tokens_p50": percentile([each.tokens for each in shown], 50, digits=0),
         "tokens_p95": percentile([each.tokens for each in shown], 95, digits=0),
-    }
-
-
-def growth(course: Sequence[Course]) -> dict[str, Any]:
-    """Compare the last quarter of a session with its second quarter; the first fills caches."""
-    quarter = len(course) // 4
-    if not quarter:
-        return {}
-    early, late = course[quarter : 2 * quarter], course[-quarter:]
-
-    def ratio(of: Callable[[Course], float]) -> float:
-        return round(median(map(of, late)) / median(map(of, early)), 2)
-
-    return {
-        "rounds": len(course),
-        "late_to_early": {
-            "took": ratio(lambda each: each.took_ms),
-            "rss": ratio(lambda each: each.rss_mb),
-            "files": ratio(lambda each: each.n_files),
-            "tasks": ratio(lambda each: each.n_tasks),
-        },
     }
 
 
@@ -587,17 +468,10 @@ def _share(shown: Sequence[Shown], arm: str, at: int) -> float | None:
 def _options() -> argparse.ArgumentParser:
     parser = command("long_session", __doc__)
     parser.add_argument("directory", type=Path, metavar="DIR")
-    parser.add_argument("--summaries", choices=("selection", "llm"), default="selection", help="who writes summaries")
-    parser.add_argument("--summaries-llm", metavar="NAME", help="with `llm`: local, openai, google, openai-compatible")
-    parser.add_argument("--summaries-model", metavar="MODEL", help="of that provider")
-    parser.add_argument("--summaries-url", metavar="URL", help="of that provider")
     parser.add_argument(
         "--profile", choices=[each.name for each in PROFILES], help="budgets of its prompts, for any model"
     )
-    parser.add_argument("--answer", action="store_true", help="ask the model, too, after the last line")
-    parser.add_argument("--hours", type=int, default=0, metavar="N", help="continue the session for so many hours")
     parser.add_argument("--usage", action="store_true", help="count what an evening uses of remote models, by setting")
-    add_options(parser, asked="questions")
     return parser
 
 

@@ -9,14 +9,13 @@ from typing import Any, Final, TypeAlias
 from benchmarks.invented import Embeddings, InventedCampaign
 from glyphoxa.actors.clock import now_ms
 from glyphoxa.adapters.postgres.store import Store
-from glyphoxa.domain.budgets import GET_SESSION_SUMMARY, QUERY_ENTITIES, SEARCH_FACTS, SEARCH_SESSIONS, Budgets
+from glyphoxa.domain.budgets import GET_SESSION_SUMMARY, QUERY_ENTITIES, SEARCH_FACTS, SEARCH_SESSIONS
 from glyphoxa.domain.campaign import Entity, Npc
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import SessionId, SpeakerId, UtteranceId
 from glyphoxa.npc.memory_tools import NpcMemory
 from glyphoxa.npc.toolbox import Toolbox
 from glyphoxa.prompt.gather import HotContexts
-from glyphoxa.prompt.identity import Identities, Identity
 from glyphoxa.prompt.known_world import KnownWorld
 from glyphoxa.prompt.prefetch import Prefetch
 from glyphoxa.recall.world import World
@@ -40,13 +39,7 @@ REQUIRED: Final = (
     "hot_context",
     "append",
 )
-MORE: Final = (
-    "round_trip",
-    "graph_rag_by_words",
-    "known",
-    "identity",
-    "recent",
-)
+MORE: Final = ("graph_rag_by_words",)
 _TOOLS: Final = {
     "search_sessions": SEARCH_SESSIONS,
     "search_facts": SEARCH_FACTS,
@@ -72,8 +65,6 @@ class Operations:
         self._dice = measured.dice("questions")
         self._vectors = embeddings.invented(vectors)
         self._tools = {npc.id: self._tools_of(npc) for npc in measured.npcs}
-        known = KnownWorld(measured.campaign, store.world_memory(measured.id))
-        self._identities = Identities(measured.campaign, known, tokens=Budgets().identity_tokens)
         self.late: dict[str, int] = {}
 
     def by_name(self) -> Mapping[str, Prepare]:
@@ -100,28 +91,15 @@ class Operations:
             case "neighbours_1" | "neighbours_3":
                 anyone, entity = self._dice.choice(self._world.npcs), self._spoken_of().id
                 return self._of_world(lambda world: world.reach(anyone.id, entity, depth=int(name[-1]), limit=200))
-            case "known":
-                entity = self._spoken_of().id
-                return self._of_world(
-                    lambda world: world.known(npc.id, entity),
-                    lambda found: 0 if found is None else 1 + len(found.relations),
-                )
-            case "identity":
-                return _counted(partial(self._identity, npc), lambda found: len(found.lines) + len(found.secrets))
             case "graph_rag":
                 around, vector = Neighbourhood(self._spoken_of().id), self._vectors[n % len(self._vectors)]
                 return _counted(lambda: rag.query_with_embedding(id_, npc.id, vector, around=around))
             case "graph_rag_by_words":
                 around, question = Neighbourhood(self._spoken_of().id), self._question()
                 return _counted(lambda: rag.query_with_context(id_, npc.id, question, around=around))
-            case "recent":
-                session = self._session()
-                return _counted(lambda: self._store.log.recent(id_, session, since_ms=0))
             case "append":
                 said = self._said(n)
                 return _counted(lambda: self._journal.keep(said), lambda _: 1)
-            case "round_trip":
-                return self._round_trip
             case _:
                 tools, arguments = self._tools[npc.id], self._arguments(name, n)
                 return _counted(lambda: tools.call(_TOOLS[name], arguments), lambda answer: len(answer["found"]))
@@ -154,11 +132,6 @@ class Operations:
             witnesses=frozenset(npc.id for npc in self._world.npcs[3:6]),
         )
 
-    async def _round_trip(self) -> int:
-        """Measure what any query costs on this machine."""
-        async with self._store.database.use(self._id) as connection:
-            return int(await connection.fetchval("SELECT 1"))
-
     async def hot_context(self) -> Prepare:
         """Use the table's own assembly, without earlier partial transcripts."""
         memory = self._store.world_memory(self._id)
@@ -189,12 +162,6 @@ class Operations:
     def _tools_of(self, npc: Npc) -> Toolbox:
         memory = NpcMemory(self._id, npc.id, self._store.world_memory(self._id), self._store.past_talk)
         return Toolbox(memory, tier="DEEP")
-
-    async def _identity(self, npc: Npc) -> Identity:
-        """Read what an NPC knows of itself from the world in memory, as a turn does."""
-        if self._store.world_memory(self._id).world is None:
-            await self._store.world_memory(self._id).refresh()
-        return self._identities.read(npc.id)
 
     # -- topics
 

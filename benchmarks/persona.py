@@ -21,7 +21,18 @@ from typing import TYPE_CHECKING, Any, Final
 import yaml
 
 from benchmarks import asking
-from benchmarks.asking import Rules, Tables, add_options, answered, plain, report, settings_of, tables, tone_stages
+from benchmarks.asking import (
+    Rules,
+    Tables,
+    add_options,
+    answered,
+    llm_of,
+    plain,
+    report,
+    settings_of,
+    tables,
+    tone_stages,
+)
 from benchmarks.runner import command, percent, percentile, read_rows, run
 from benchmarks.runner import sample as sampled
 from glyphoxa.app.engines import MouthSpec
@@ -76,7 +87,7 @@ async def measure(options: argparse.Namespace, directory: Path) -> dict[str, Any
         forms = yaml.safe_load(FORMS.read_text("utf-8"))
         every = [attacked(one, forms) for one in every]
     for one in sample(every, options.limit, options.language):
-        settings = settings_of(options, directory / one.campaign.id / "data")
+        settings = settings_of(llm_of(options), directory / one.campaign.id / "data")
         if options.unguarded:
             context = settings.context.model_copy(update={"guard_secrets": False})
             settings = settings.model_copy(update={"context": context})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks import address, grounding, long_session, names, persona
+from benchmarks import address, grounding, long_session, persona
 from benchmarks.labelled import DATA
 
 
@@ -24,14 +24,6 @@ def test_lines_of_persona_are_for_other_npcs_in_each_half() -> None:
     assert {line.kind for line in lines} == set(persona.KINDS)
     tune, test = ({line.npc.id for asked in half for line in asked.lines} for half in halves)
     assert tune.isdisjoint(test)
-
-
-def test_spoken_names_are_in_one_half_only() -> None:
-    rows = [line.split("\t") for line in (names.SPOKEN / "sentences.tsv").read_text("utf-8").splitlines()]
-    halves = dict(line.split("\t")[0:3:2] for line in (names.SPOKEN / "names.tsv").read_text("utf-8").splitlines()[1:])
-    spoken_of = [(name.rpartition("@")[0], row[1]) for row in rows for name in filter(None, row[3].split(";"))]
-    assert len(rows) >= 2_000
-    assert all(halves[name] == half for name, half in spoken_of)
 
 
 def test_questions_of_grounding_are_of_every_kind_for_npcs_in_their_scene() -> None:
