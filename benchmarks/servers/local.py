@@ -28,6 +28,9 @@ class LocalServer:
         refuse_with: An HTTP status that every request gets instead of an answer (401, 429, 500).
     """
 
+    cancels_on_hang_up = False
+    """Whether a request is cancelled when its client is gone."""
+
     def __init__(self, *, key: str | None = None, refuse_with: int | None = None) -> None:
         self.key = key
         self.refuse_with = refuse_with
@@ -69,7 +72,7 @@ class LocalServer:
         app = web.Application(client_max_size=32 * 1024 * 1024)
         app.add_routes(self.routes())
         # A test that leaves a socket open must not delay the suite for a minute.
-        self._runner = web.AppRunner(app, shutdown_timeout=0.1)
+        self._runner = web.AppRunner(app, handler_cancellation=self.cancels_on_hang_up, shutdown_timeout=0.1)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", 0)
         await site.start()

@@ -25,12 +25,12 @@ from glyphoxa_processors.llm import SpokenLLM, StreamDeadlines
 from glyphoxa_processors.streamed_voice import HibariTTS
 from tests.support.memory_twins import tools_of
 from tests.support.patience import DEADLINE_MS, DEADLINE_S
-from tests.support.pipecat_fakes import GRIMJAW, Memory, ModelServer, OneMachine, hum, model_server, prompt, stage
+from tests.support.pipecat_fakes import GRIMJAW, Memory, ModelServer, OneMachine, hum, prompt, stage
 
 
 @pytest.fixture
 async def server() -> AsyncIterator[ModelServer]:
-    async with model_server() as running:
+    async with ModelServer() as running:
         yield running
 
 

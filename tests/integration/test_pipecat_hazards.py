@@ -41,7 +41,6 @@ from tests.support.pipecat_fakes import (
     ModelServer,
     Scripted,
     listening,
-    model_server,
     put_right,
     stage,
 )
@@ -49,7 +48,7 @@ from tests.support.pipecat_fakes import (
 
 @pytest.fixture
 async def server() -> AsyncIterator[ModelServer]:
-    async with model_server() as running:
+    async with ModelServer() as running:
         yield running
 
 
@@ -182,7 +181,7 @@ from tests.support import pipecat_fakes as fakes
 async def main():
     before = set(sys.modules)
     says_yes = fakes.Scripted({1: "Yes."})
-    async with fakes.model_server() as server, fakes.stage(server) as play, fakes.listening(says_yes) as ear:
+    async with fakes.ModelServer() as server, fakes.stage(server) as play, fakes.listening(says_yes) as ear:
         play.begin(); play.release(); await play.finished()
         ear.say(1); await ear.until(TurnEnded)
     heavy = {"openai", "numba", "onnxruntime", "soxr", "scipy", "google", "transformers", "httpx", "httpx2"}

@@ -11,13 +11,13 @@ from glyphoxa.app.models import LocalModels
 from glyphoxa.npc.mouth import Finished, Injected
 from tests.integration.test_fallbacks import an_npc
 from tests.support.gemini_live_server import GeminiLiveServer
-from tests.support.pipecat_fakes import model_server
+from tests.support.pipecat_fakes import ModelServer
 from tests.support.realtime_server import RealtimeServer
 
 
 async def _answer(s2s: dict[str, Any]) -> tuple[list[Injected], Finished]:
     """Return what an NPC with this service was told, and its answer to a question."""
-    async with model_server() as server:
+    async with ModelServer() as server:
         llm = {"name": "openai-compatible", "base_url": server.base_url, "model": "m"}
         local = LocalModels(hibari=load_engine())
         async with an_npc({"llm": llm, "s2s": s2s}, engine="s2s", local=local) as npc:

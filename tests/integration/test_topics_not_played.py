@@ -22,7 +22,7 @@ from tests.support.builders import a_campaign
 from tests.support.command_line import CommandLine, a_settings_file
 from tests.support.gemini_live_server import GeminiLiveServer
 from tests.support.live_table import an_evening, patient, settings_for, write_campaign
-from tests.support.pipecat_fakes import model_server, stage
+from tests.support.pipecat_fakes import ModelServer, stage
 from tests.support.realtime_server import RealtimeServer, SpokenReply
 from tests.support.s2s_play import brisk, play_with
 
@@ -44,7 +44,7 @@ def check(asked: Asked) -> Callable[[str], Verdict]:
 
 
 async def test_model_that_speaks_of_a_line_changes_the_subject() -> None:
-    async with model_server() as server:
+    async with ModelServer() as server:
         server.reply = ("Spiders? ", "Hund", "reds of spi", "ders, yes.")
         async with stage(server, new_check=check, stand_in=StandIns("en").line) as play:
             finished = await play.answered()
@@ -54,7 +54,7 @@ async def test_model_that_speaks_of_a_line_changes_the_subject() -> None:
 
 
 async def test_reply_ends_before_the_sentence_that_touches_a_line() -> None:
-    async with model_server() as server:
+    async with ModelServer() as server:
         server.reply = ("The road is dry. ", "He beat the ", "boy, poor thing. ", "It bled for days.")
         async with stage(server, new_check=check, stand_in=StandIns("en").line) as play:
             finished = await play.answered()

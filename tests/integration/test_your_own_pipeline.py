@@ -30,7 +30,7 @@ from glyphoxa.npc.mouth import Finished, MouthEvent
 from glyphoxa.npc.table import INPUT_RATE_HZ, OUTPUT_RATE_HZ
 from glyphoxa_pipelines.host import PipelineHost
 from tests.support.patience import DEADLINE_S
-from tests.support.pipecat_fakes import ALICE, GRIMJAW, VALE, Memory, model_server, prompt, put_right
+from tests.support.pipecat_fakes import ALICE, GRIMJAW, VALE, Memory, ModelServer, prompt, put_right
 from tests.support.postgres import a_directory
 
 _ROOT = Path(__file__).parents[2]
@@ -132,7 +132,7 @@ async def answer_of(engine: str, folder: Path) -> tuple[str, bytes]:
         if isinstance(event, Finished):
             finished.set_result(event)
 
-    async with model_server() as server:
+    async with ModelServer() as server:
         provider = {"name": "openai-compatible", "base_url": server.base_url, "model": "m"}
         host = PipelineHost()
         files = read_settings(folder / "glyphoxa.yaml").engines

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, nullcontext
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any
 
@@ -40,6 +39,7 @@ from glyphoxa_processors.llm import SpokenLLM
 from glyphoxa_processors.recogniser import Recogniser, Transcribe
 from glyphoxa_processors.streamed_voice import HibariTTS
 from glyphoxa_processors.whisper_stt import WhisperSTT
+from tests.support.chat_server import DONE, Answer, Body, ChatServer, Refused, chunk, completion, error, whole
 from tests.support.patience import DEADLINE_MS, DEADLINE_S
 
 GRIMJAW = Npc(NpcId("grimjaw"), EntityId("grimjaw"), "Grimjaw", "You are Grimjaw, a smith.")
@@ -49,70 +49,46 @@ ALICE = Player(PlayerId("alice"), "Alice")
 BOB = Player(PlayerId("bob"), "Bob")
 
 
-class ModelServer:
-    """Speaks the streaming chat-completions protocol. `gate` holds a reply back before its first token."""
+class ModelServer(ChatServer):
+    """A model whose reply a test changes at any time. `gate` holds a reply back before its first token."""
+
+    cancels_on_hang_up = True
 
     def __init__(self) -> None:
-        self.base_url = ""
+        super().__init__(rules=[self._fails], answering=self._replies)
         self.reply: Sequence[str] = ("Well met. ", "The blade ", "is ready.")
         self.later: Sequence[str] = ()
         """The reply to all requests after the first; empty: `reply`."""
-        self.requests: list[dict[str, Any]] = []
         self.arrived = asyncio.Event()
         self.gave_up = asyncio.Event()
-        self.gate = asyncio.Event()
         self.gate.set()
         self.status = 200
         self.timings: dict[str, int] = {}
 
-    async def complete(self, request: web.Request) -> web.StreamResponse:
-        asked = await request.json()
-        self.requests.append(asked)
+    @property
+    def requests(self) -> list[dict[str, Any]]:
+        return self.bodies
+
+    def noted(self) -> None:
         self.arrived.set()
+        super().noted()
+
+    async def _complete(self, request: web.Request) -> web.StreamResponse:
         try:
-            return await self._answer(request, asked)
+            return await super()._complete(request)
         except (asyncio.CancelledError, ConnectionError):
             self.gave_up.set()
             raise
 
-    async def _answer(self, request: web.Request, asked: dict[str, Any]) -> web.StreamResponse:
-        if self.status != 200:
-            return web.json_response({"error": {"message": "out of order"}}, status=self.status)
-        if not asked.get("stream"):
-            await self.gate.wait()
-            choice = {"index": 0, "message": {"role": "assistant", "content": "W"}, "finish_reason": "length"}
-            return web.json_response(
-                {"id": "x", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
-            )
-        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
-        await response.prepare(request)
-        await self.gate.wait()
-        for token in (self.later if len(self.requests) > 1 else ()) or self.reply:
-            choice = {"index": 0, "delta": {"content": token}, "finish_reason": None}
-            chunk = {"id": "x", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [choice]}
-            if self.timings:
-                chunk["timings"] = self.timings
-            await response.write(f"data: {json.dumps(chunk)}\n\n".encode())
-        await response.write(b"data: [DONE]\n\n")
-        return response
+    def _fails(self, _body: Body) -> Refused | None:
+        return error(self.status, "out of order") if self.status != 200 else None
 
-
-@asynccontextmanager
-async def model_server() -> AsyncIterator[ModelServer]:
-    server = ModelServer()
-    app = web.Application()
-    app.router.add_post("/v1/chat/completions", server.complete)
-    runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    host, port = runner.addresses[0][:2]
-    server.base_url = f"http://{host}:{port}/v1"
-    try:
-        yield server
-    finally:
-        server.gate.set()
-        await runner.cleanup()
+    def _replies(self, body: Body) -> Answer:
+        if not body.get("stream"):
+            return replace(whole(completion("W")), gate_after=0)
+        tokens = (self.later if len(self.bodies) > 1 else ()) or self.reply
+        more = {"timings": self.timings} if self.timings else {}
+        return Answer([*(chunk({"content": token}, **more) for token in tokens), DONE], gate_after=0)
 
 
 def hum(ms_per_character: int = 10) -> Callable[[str], Iterator[NDArray[np.int16]]]:
