@@ -29,7 +29,7 @@ PICTURE = Portrait("image/png", a_picture("PNG"))
 def with_pictures() -> TwinTable:
     """Grimjaw has a picture, and is at the forge; Odwina has none."""
     campaign = replace(CAMPAIGN, npcs=(replace(GRIMJAW, portrait=PICTURE), ODWINA))
-    return TwinTable(campaign=campaign, scene=campaign.scenes[0], reply_ms=0)
+    return TwinTable(campaign, reply_ms=0)
 
 
 def contrasts() -> Iterator[float]:

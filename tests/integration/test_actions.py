@@ -174,7 +174,7 @@ async def test_title_set_on_one_surface_is_shown_on_all(
 ) -> None:
     shutil.copy(CAMPAIGN_FILE, tmp_path / "campaign.yaml")
     campaign = read_campaign(CAMPAIGN_FILE).campaign
-    table = TwinTable(campaign=campaign, scene=campaign.scenes[0])
+    table = TwinTable(campaign)
     desk = Scope(store, Settings(campaign=tmp_path / "campaign.yaml"), SALTMERE)
     tools = dm_tools(lambda: desk_at(store, read_settings(cli.settings), SALTMERE))
     async with (

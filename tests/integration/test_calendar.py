@@ -52,7 +52,7 @@ async def evenings(evenings_dsn: str) -> AsyncIterator[Store]:
 
 @pytest.fixture
 async def door(evenings: Store, campaign: Campaign, tmp_path: Path) -> AsyncIterator[Door]:
-    table = TwinTable(campaign=campaign, scene=campaign.scenes[0])
+    table = TwinTable(campaign)
     async with a_door(tmp_path, table, desk=Scope(evenings, Settings(), SALTMERE)) as door:
         yield door
 
@@ -143,12 +143,12 @@ async def test_feed_without_a_database_is_one_clear_error(
 ) -> None:
     async with open_store(evenings_dsn) as closed:
         source = Scope(closed, Settings(), SALTMERE)
-    table = TwinTable(campaign=campaign, scene=campaign.scenes[0])
+    table = TwinTable(campaign)
     async with a_door(tmp_path, table, desk=source) as door:
         answer = await door.browser().http.get(path_of(door, Grant(Role.SPECTATOR)))
         assert answer.status_code == 503
         assert answer.json()["error"]["code"] == "unavailable"
-    async with a_door(tmp_path, TwinTable(campaign=campaign, scene=campaign.scenes[0])) as door:
+    async with a_door(tmp_path, TwinTable(campaign)) as door:
         answer = await door.browser().http.get(path_of(door, Grant(Role.SPECTATOR)))
         assert "no long-term memory" in answer.json()["error"]["message"]
 

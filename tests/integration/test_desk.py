@@ -99,7 +99,7 @@ def campaign() -> Campaign:
 
 @pytest.fixture
 async def door(store: Store, campaign: Campaign, tmp_path: Path) -> AsyncIterator[Door]:
-    table = TwinTable(campaign=campaign, scene=campaign.scenes[0])
+    table = TwinTable(campaign)
     settings = Settings(campaign=tmp_path / "campaign.yaml")
     shutil.copy(CAMPAIGN_FILE, tmp_path / "campaign.yaml")
     async with a_door(tmp_path, table, desk=Scope(store, settings, SALTMERE)) as door:
@@ -611,7 +611,7 @@ async def test_table_page_shows_doctor_checks_without_secrets(
         models=ModelsSettings(dir=tmp_path / "models"),
         providers=ProvidersSettings(llm=LlmSettings(name="openai")),
     )
-    table = TwinTable(campaign=campaign, scene=campaign.scenes[0])
+    table = TwinTable(campaign)
     async with open_store(evenings_dsn) as store:
         source = Scope(store, settings, SALTMERE)
         async with a_door(tmp_path, table, desk=source) as door:
@@ -686,7 +686,7 @@ async def test_links_page_says_who_can_open_them(dm: Visitor, door: Door) -> Non
 
 
 async def test_live_page_works_without_long_term_memory(campaign: Campaign, tmp_path: Path) -> None:
-    table = TwinTable(campaign=campaign, scene=campaign.scenes[0])
+    table = TwinTable(campaign)
     async with a_door(tmp_path, table) as door:
         dm = await door.invited(Grant(Role.DM))
         assert "/desk/review" not in await page(dm, "/desk")
@@ -697,7 +697,7 @@ async def test_live_page_works_without_long_term_memory(campaign: Campaign, tmp_
 async def test_live_page_works_while_the_database_is_unavailable(
     campaign: Campaign, evenings_dsn: str, tmp_path: Path
 ) -> None:
-    table = TwinTable(campaign=campaign, scene=campaign.scenes[0])
+    table = TwinTable(campaign)
     async with open_store(evenings_dsn) as closed:
         source = Scope(closed, Settings(), SALTMERE)
     async with a_door(tmp_path, table, desk=source) as door:

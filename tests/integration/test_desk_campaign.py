@@ -46,7 +46,7 @@ def file(tmp_path: Path) -> Path:
 async def dm(store: Store, file: Path, tmp_path: Path) -> AsyncIterator[Visitor]:
     campaign = read_campaign(file).campaign
     await store.campaigns.load(campaign)
-    table = TwinTable(campaign=campaign, scene=campaign.scenes[0])
+    table = TwinTable(campaign)
     async with a_door(tmp_path, table, desk=Scope(store, Settings(campaign=file), SALTMERE)) as door:
         yield await door.invited(Grant(Role.DM))
 

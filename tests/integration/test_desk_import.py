@@ -44,7 +44,7 @@ async def store(campaign_dsn: str) -> AsyncIterator[Store]:
 @pytest.fixture
 async def door(store: Store, tmp_path: Path) -> AsyncIterator[Door]:
     campaign = read_campaign(CAMPAIGN_FILE).campaign
-    table = TwinTable(campaign=campaign, scene=campaign.scenes[0])
+    table = TwinTable(campaign)
     async with a_door(tmp_path, table, desk=Scope(store, Settings(), SALTMERE)) as door:
         yield door
 

@@ -50,7 +50,7 @@ def file(tmp_path: Path) -> Path:
 async def dm(store: Store, file: Path, tmp_path: Path) -> AsyncIterator[Visitor]:
     campaign = read_campaign(file).campaign
     await store.campaigns.load(campaign)
-    table = TwinTable(campaign=campaign, scene=campaign.scenes[0])
+    table = TwinTable(campaign)
     async with a_door(tmp_path, table, desk=Scope(store, Settings(campaign=file), SALTMERE)) as door:
         yield await door.invited(Grant(Role.DM))
 
@@ -193,7 +193,7 @@ async def test_wrong_settings_of_a_type_get_the_errors_of_the_file(dm: Visitor) 
 
 async def test_types_are_shown_without_a_campaign_file_but_not_changed(store: Store, tmp_path: Path) -> None:
     campaign = read_campaign(CAMPAIGN_FILE).campaign
-    table = TwinTable(campaign=campaign, scene=campaign.scenes[0])
+    table = TwinTable(campaign)
     async with a_door(tmp_path, table, desk=Scope(store, Settings(), SALTMERE)) as door:
         shown = await page(await door.invited(Grant(Role.DM)), "/desk/memory/types")
     assert "This table was opened without a campaign file" in shown and "/desk/campaign?type" not in shown

@@ -52,7 +52,7 @@ PAGES = (
 @pytest.mark.browser
 async def test_every_desk_page_fits_and_is_accessible(evenings_dsn: str, tmp_path: Path) -> None:
     campaign = read_campaign(CAMPAIGN_FILE).campaign
-    table = TwinTable(campaign=campaign, scene=campaign.scenes[0])
+    table = TwinTable(campaign)
     async with (
         open_store(evenings_dsn) as store,
         a_door(tmp_path, table, desk=Scope(store, Settings(campaign=CAMPAIGN_FILE), SALTMERE)) as door,
@@ -78,7 +78,7 @@ async def test_every_desk_page_fits_and_is_accessible(evenings_dsn: str, tmp_pat
 @pytest.mark.browser
 async def test_single_keys_decide_on_facts(evenings_dsn: str, tmp_path: Path) -> None:
     campaign = read_campaign(CAMPAIGN_FILE).campaign
-    table = TwinTable(campaign=campaign, scene=campaign.scenes[0])
+    table = TwinTable(campaign)
     async with (
         open_store(evenings_dsn) as store,
         a_door(tmp_path, table, desk=Scope(store, Settings(), SALTMERE)) as door,

@@ -213,7 +213,7 @@ async def test_button_on_the_world_page_opens_the_drafted_form(
     campaign, before = read_campaign(file).campaign, text_of(file)
     async with open_store(campaign_dsn) as store:
         await store.campaigns.load(campaign)
-        table = TwinTable(campaign=campaign, scene=campaign.scenes[0])
+        table = TwinTable(campaign)
         async with a_door(tmp_path, table, desk=Scope(store, Settings(campaign=file), SALTMERE)) as door:
             dm = (await door.invited(Grant(Role.DM))).http
             assert "Let this NPC speak" not in (await dm.get("/desk/world/grimjaw")).text

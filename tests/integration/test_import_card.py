@@ -103,7 +103,7 @@ async def test_form_of_the_desk_carries_persona_and_examples(
     campaign = read_campaign(file).campaign
     async with open_store(campaign_dsn) as store:
         await store.campaigns.load(campaign)
-        table = TwinTable(campaign=campaign, scene=campaign.scenes[0])
+        table = TwinTable(campaign)
         async with a_door(tmp_path, table, desk=Scope(store, Settings(campaign=file), SALTMERE)) as door:
             dm = (await door.invited(Grant(Role.DM))).http
             form = fields_of(await dm.get("/desk/campaign", params={"speak": "wanda-reed"}))

@@ -219,7 +219,7 @@ async def test_nothing_hidden_is_in_any_message_that_others_than_the_game_master
     tmp_path: Path, grant: Grant
 ) -> None:
     campaign = hiding_campaign()
-    table = TwinTable(campaign=campaign, scene=campaign.scenes[0], hidden={"Zharothrix", "Vault of Ash"})
+    table = TwinTable(campaign, hidden={"Zharothrix", "Vault of Ash"})
     async with a_door(tmp_path, table) as door:
         visitor, dm = await door.invited(grant), await door.invited(Grant(Role.DM))
         got = [(await visitor.http.get(path)).text for path in ("/api/table", "/healthz", "/readyz")]

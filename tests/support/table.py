@@ -21,24 +21,22 @@ import numpy as np
 from demo.report import content_words
 from demo.script import read_evening
 from glyphoxa.config.campaign_file import read_campaign
-from glyphoxa.domain.campaign import Campaign, Npc, Player, Scene
+from glyphoxa.domain.campaign import Npc, Player
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.events import (
-    MemoryHealth,
     NpcSilent,
     NpcSpeaks,
-    SceneChanged,
-    TableEvent,
     TurnFinished,
     UtteranceKept,
 )
 from glyphoxa.domain.heard import SpeechStarted, Utterance
-from glyphoxa.domain.ids import NpcId, PlayerId, SceneId, SessionId, SpeakerId, TurnId
+from glyphoxa.domain.ids import NpcId, PlayerId, SessionId, SpeakerId, TurnId
 from glyphoxa.domain.knowledge import Recalled
 from glyphoxa.domain.turn import AssembledPrompt, Outcome, Stage, TurnRecord
-from glyphoxa.npc.table import INPUT_RATE_HZ, OUTPUT_RATE_HZ, AudioSink, Seat, Table
+from glyphoxa.npc.table import INPUT_RATE_HZ, OUTPUT_RATE_HZ, Seat, Table
 from tests.support.builders import an_utterance
 from tests.support.recalled import heard
+from tests.support.table_in_memory import TableInMemory
 
 LOUD = 0.01
 END_OF_TURN_MS = 900
@@ -48,10 +46,10 @@ CHUNK_MS = 40
 
 
 @dataclass(slots=True)
-class TwinSeat:
+class ScriptedSeat:
     """Hears that somebody speaks, and takes the next of the words it was given as what was said."""
 
-    table: TwinTable
+    table: ScriptedTable
     player: Player
     words: deque[str]
     _began_ms: int | None = None
@@ -80,22 +78,15 @@ class TwinSeat:
         self.table.seats.pop(self.player.id, None)
 
 
-@dataclass(slots=True)
-class TwinTable:
+@dataclass
+class ScriptedTable(TableInMemory):
     """See `Table`. Built inside a running event loop; closes its one task in `close`."""
 
-    campaign: Campaign
-    session: SessionId
     memory: Path
     heard: Mapping[str, Sequence[str]]
-    scene: Scene = field(init=False)
-    seats: dict[PlayerId, TwinSeat] = field(default_factory=dict)
+    seats: dict[PlayerId, ScriptedSeat] = field(default_factory=dict)
     past: list[dict[str, object]] = field(default_factory=list)
     closed: bool = False
-    health: MemoryHealth = field(default_factory=lambda: MemoryHealth("ok"))
-    earlier: Sequence[Utterance] = ()
-    _listeners: list[Callable[[TableEvent], None]] = field(default_factory=list)
-    _sinks: list[AudioSink] = field(default_factory=list)
     _questions: asyncio.Queue[tuple[Utterance, int]] = field(default_factory=asyncio.Queue)
     _barged: asyncio.Event = field(default_factory=asyncio.Event)
     _answering: bool = False
@@ -104,9 +95,9 @@ class TwinTable:
     _task: asyncio.Task[None] | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         loop = asyncio.get_running_loop()
         self._epoch_s = time.time() - loop.time()
-        self.scene = self.campaign.scenes[0]
         if self.memory.exists():
             self.past = json.loads(self.memory.read_text("utf-8"))
         self._task = loop.create_task(self._answer())
@@ -114,26 +105,14 @@ class TwinTable:
     def now_ms(self) -> int:
         return round((asyncio.get_running_loop().time() + self._epoch_s) * 1000)
 
-    def subscribe(self, listener: Callable[[TableEvent], None]) -> Callable[[], None]:
-        self._listeners.append(listener)
-        return lambda: self._listeners.remove(listener)
-
-    def add_sink(self, sink: AudioSink) -> Callable[[], None]:
-        self._sinks.append(sink)
-        return lambda: self._sinks.remove(sink)
-
     async def seat(self, player: Player) -> Seat:
         if player.id in self.seats:
             raise InvalidInput(f"{player.name} already sits at the table")
-        self.seats[player.id] = TwinSeat(self, player, deque(self.heard.get(player.id, ())))
+        self.seats[player.id] = ScriptedSeat(self, player, deque(self.heard.get(player.id, ())))
         return self.seats[player.id]
 
     def say(self, player: PlayerId, text: str) -> None:
         self.said(self.campaign.player(player), text, self.now_ms(), self.now_ms())
-
-    async def move(self, scene: SceneId) -> None:
-        self.scene = self.campaign.scene(scene)
-        self._tell(SceneChanged(self.scene, self.now_ms()))
 
     async def wait_until_quiet(self) -> None:
         while self._busy:  # noqa: ASYNC110 - it looks at three places, and in virtual time looking costs nothing
@@ -156,7 +135,7 @@ class TwinTable:
 
     def speech_began(self, player: Player) -> None:
         self._barged.set()
-        self._tell(SpeechStarted(player.id, self.now_ms()))
+        self.tell(SpeechStarted(player.id, self.now_ms()))
 
     def said(self, player: Player, text: str, began_ms: int, ended_ms: int) -> None:
         utterance = self._keep(SpeakerId(player.id), player.name, text, text, began_ms, ended_ms - began_ms, None)
@@ -175,7 +154,7 @@ class TwinTable:
         utterance = an_utterance(text, id=f"{self.session}-{self._n}", speaker=name, npc=npc, **place)
         witnesses = sorted(self.scene.npcs)
         self.past.append({"id": utterance.id, "session": self.session, "text": text, "witnesses": witnesses})
-        self._tell(UtteranceKept(utterance))
+        self.tell(UtteranceKept(utterance))
         return utterance
 
     def _recall(self, npc: NpcId, question: str) -> tuple[Recalled, ...]:
@@ -210,20 +189,20 @@ class TwinTable:
         await asyncio.sleep(THINKING_MS / 1000)
         first_ms = self.now_ms()
         self._barged.clear()
-        self._tell(NpcSpeaks(npc.id, npc.name, turn, reply, first_ms))
+        self.tell(NpcSpeaks(npc.id, npc.name, turn, reply, first_ms))
         heard_ms, total_ms = 0, len(reply) * MS_PER_LETTER
         while heard_ms < total_ms and not self._barged.is_set():
             t = np.arange(OUTPUT_RATE_HZ * CHUNK_MS // 1000) / OUTPUT_RATE_HZ
             pcm = (np.sin(2 * np.pi * 200 * t) * 8000).astype("<i2").tobytes()
-            for sink in self._sinks:
+            for sink in self.sinks:
                 sink(npc.id, pcm)
             await asyncio.sleep(CHUNK_MS / 1000)
             heard_ms += CHUNK_MS
         interrupted = heard_ms < total_ms
         heard = reply[: heard_ms // MS_PER_LETTER]
-        self._tell(NpcSilent(npc.id, turn, self.now_ms()))
+        self.tell(NpcSilent(npc.id, turn, self.now_ms()))
         self._keep(SpeakerId(npc.id), npc.name, heard, reply, first_ms, heard_ms, npc.id)
-        self._tell(
+        self.tell(
             TurnFinished(
                 TurnRecord(
                     id=turn,
@@ -254,10 +233,6 @@ class TwinTable:
         present = [self.campaign.npc(npc) for npc in self.scene.npcs]
         return next((npc for npc in present if npc.name in text), present[0])
 
-    def _tell(self, event: TableEvent) -> None:
-        for listener in self._listeners:
-            listener(event)
-
 
 async def open_twin(campaign: Path, *, session: str, config: Path, tell: Callable[[str], None]) -> Table:
     """A table that hears the demo's own script. Its memory lies beside the campaign file."""
@@ -266,7 +241,7 @@ async def open_twin(campaign: Path, *, session: str, config: Path, tell: Callabl
     heard: dict[str, list[str]] = {}
     for line in script.lines:
         heard.setdefault(line.player, []).append(line.text)
-    table: Table = TwinTable(
+    table: Table = ScriptedTable(
         read_campaign(campaign).campaign, SessionId(session), campaign.with_name("memory.json"), heard
     )
     return table

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from ssl import SSLContext, create_default_context
@@ -25,12 +24,9 @@ from glyphoxa.config.settings import Settings
 from glyphoxa.domain.campaign import Campaign, Entity, Npc, Player, Scene
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.events import (
-    MemoryHealth,
     NpcSilent,
     NpcSpeaks,
     NpcThinks,
-    SceneChanged,
-    TableEvent,
     TurnFinished,
     UtteranceKept,
 )
@@ -51,7 +47,7 @@ from glyphoxa.domain.ids import (
 from glyphoxa.domain.turn import AssembledPrompt, Stage
 from glyphoxa.npc.commands import Puppet, ShowControls, TableCommand
 from glyphoxa.npc.session import TableSession
-from glyphoxa.npc.table import INPUT_RATE_HZ, OUTPUT_RATE_HZ, AudioSink, Peers, Table
+from glyphoxa.npc.table import INPUT_RATE_HZ, OUTPUT_RATE_HZ, Peers, Table
 from glyphoxa.npc.table_state import TypedLines
 from glyphoxa.web.access.links import Entrance
 from glyphoxa.web.app import OwnLinesOfTable, create_app
@@ -63,6 +59,7 @@ from glyphoxa_pipelines.webrtc import WebRtcPeers
 from tests.support.builders import a_partial, a_turn_record, an_utterance
 from tests.support.patience import DEADLINE_MS, DEADLINE_S
 from tests.support.recalled import a_fact
+from tests.support.table_in_memory import TableInMemory
 
 TONE_HZ = 660
 PATIENT = Pulse(page_waits_ms=DEADLINE_MS, server_waits_ms=DEADLINE_MS)
@@ -116,11 +113,11 @@ class TwinSeat:
         samples = np.frombuffer(pcm, np.int16)
         if samples.size and np.abs(samples.astype(np.int32)).mean() > LOUD:
             if not self._speech:
-                self.table.tell(SpeechStarted(self.player.id, _now_ms()))
+                self.table.tell(SpeechStarted(self.player.id, self.table.now_ms()))
             self._speech += samples.size
             self._quiet = 0
             words = HEARD.split()[: 1 + self._speech // (INPUT_RATE_HZ // 4)]
-            self.table.tell(a_partial(self.player.id, " ".join(words), _now_ms()))
+            self.table.tell(a_partial(self.player.id, " ".join(words), self.table.now_ms()))
         elif self._speech:
             self._quiet += samples.size
             if self._quiet >= QUIET_AFTER_SAMPLES:
@@ -133,10 +130,9 @@ class TwinSeat:
 
 
 @dataclass
-class TwinTable:
+class TwinTable(TableInMemory):
     campaign: Campaign = CAMPAIGN
     session: SessionId = SESSION
-    scene: Scene = CAMPAIGN.scenes[0]
     seats: dict[PlayerId, TwinSeat] = field(default_factory=dict)
     reply_ms: int = 1_500
     reply_hz: int = TONE_HZ
@@ -147,21 +143,9 @@ class TwinTable:
     is_paused: bool = False
     summary_rounds: int = 4
     hidden: set[str] = field(default_factory=set)
-    health: MemoryHealth = field(default_factory=lambda: MemoryHealth("ok"))
-    earlier: Sequence[Utterance] = ()
-    listeners: list[Callable[[TableEvent], None]] = field(default_factory=list)
-    sinks: list[AudioSink] = field(default_factory=list)
     news: asyncio.Event = field(default_factory=asyncio.Event)
     _replies: set[asyncio.Task[None]] = field(default_factory=set)
     _ids: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
-
-    def subscribe(self, listener: Callable[[TableEvent], None]) -> Callable[[], None]:
-        self.listeners.append(listener)
-        return lambda: self.listeners.remove(listener)
-
-    def add_sink(self, sink: AudioSink) -> Callable[[], None]:
-        self.sinks.append(sink)
-        return lambda: self.sinks.remove(sink)
 
     def may_show(self, text: str) -> bool:
         return not any(name in text for name in self.hidden)
@@ -180,10 +164,6 @@ class TwinTable:
         self.said.append((player, text))
         self.hear_turn(self.campaign.player(player), text, raw=text, corrections=(), utterance=utterance)
         return True
-
-    async def move(self, scene: SceneId) -> None:
-        self.scene = self.campaign.scene(scene)
-        self.tell(SceneChanged(self.scene, _now_ms()))
 
     async def obey(self, command: TableCommand) -> str:
         match command:
@@ -213,10 +193,6 @@ class TwinTable:
             task.cancel()
         await asyncio.gather(*self._replies, return_exceptions=True)
 
-    def tell(self, event: TableEvent) -> None:
-        for listener in list(self.listeners):
-            listener(event)
-
     def hear_turn(
         self,
         player: Player,
@@ -226,7 +202,7 @@ class TwinTable:
         corrections: tuple[Correction, ...],
         utterance: UtteranceId | None = None,
     ) -> None:
-        now = _now_ms()
+        now = self.now_ms()
         heard = Heard(text, raw, corrections, now - 60, now - 58)
         draft = Draft(player.id, heard, now - 2_000, now - 400, utterance=utterance)
         self.tell(TurnEnded(draft, now))
@@ -240,10 +216,10 @@ class TwinTable:
 
     async def _answer(self, player: Player, draft: Draft) -> None:
         turn = TurnId(f"turn-{next(self._ids)}")
-        self.tell(NpcThinks(GRIMJAW.id, GRIMJAW.name, turn, player.id, _now_ms()))
-        self.tell(NpcSpeaks(GRIMJAW.id, GRIMJAW.name, turn, REPLY, _now_ms()))
+        self.tell(NpcThinks(GRIMJAW.id, GRIMJAW.name, turn, player.id, self.now_ms()))
+        self.tell(NpcSpeaks(GRIMJAW.id, GRIMJAW.name, turn, REPLY, self.now_ms()))
         await self._sound()
-        self.tell(NpcSilent(GRIMJAW.id, turn, _now_ms()))
+        self.tell(NpcSilent(GRIMJAW.id, turn, self.now_ms()))
         reply = self._utterance(REPLY, GRIMJAW, npc=GRIMJAW.id)
         self.tell(UtteranceKept(reply))
         end = draft.speech_end_ms
@@ -291,7 +267,7 @@ class TwinTable:
             await asyncio.sleep(max(0.0, began + n * CHUNK_MS / 1_000 - loop.time()))
 
     def _utterance(self, text: str, speaker: Player | Npc, **more: Any) -> Utterance:
-        place: dict[str, Any] = {"campaign_id": self.campaign.id, "session_id": self.session, "at_ms": _now_ms()}
+        place: dict[str, Any] = {"campaign_id": self.campaign.id, "session_id": self.session, "at_ms": self.now_ms()}
         who = {"speaker_id": SpeakerId(speaker.id), "witnesses": frozenset[NpcId](), **more}
         return an_utterance(text, id=f"u-{next(self._ids)}", speaker=speaker.name, **place, **who)
 
@@ -344,7 +320,3 @@ async def served(
         server.stop()
         await serving
         await peers.close()
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

@@ -30,7 +30,7 @@ from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.events import TurnFinished
 from glyphoxa.domain.ids import SessionId
 from glyphoxa.domain.turn import AssembledPrompt, Outcome, TurnRecord
-from tests.support.table import TwinTable, open_twin
+from tests.support.table import ScriptedTable, open_twin
 from tests.support.virtual_time import run_in_virtual_time
 
 DEMO = Path(__file__).parents[3] / "demo"
@@ -116,11 +116,11 @@ def test_misheard_name_and_missing_answer_fail_their_checks(played: list[Session
 
 
 def test_stopped_session_still_leaves_what_was_said(tmp_path: Path) -> None:
-    tables: list[TwinTable] = []
+    tables: list[ScriptedTable] = []
 
     async def stop_midway() -> None:
         heard = {"hanna": ["Good evening, Korvald. How is my blade?"]}
-        tables.append(TwinTable(CAMPAIGN, SessionId("s1"), tmp_path / "memory.json", heard))
+        tables.append(ScriptedTable(CAMPAIGN, SessionId("s1"), tmp_path / "memory.json", heard))
         script = EVENING.session(1)
         playing = asyncio.ensure_future(play_session(EVENING, script, tables[0], out=tmp_path, tell=lambda _: None))
         await asyncio.sleep(12)

@@ -378,7 +378,7 @@ async def bundle_for_players(campaign: Campaign, text: str) -> str:
 
 
 def told(campaign: Campaign, *events: TableEvent, is_dm: bool = False, earlier: Sequence[Utterance] = ()) -> str:
-    table: Any = TwinTable(campaign=campaign, scene=campaign.scenes[0], earlier=earlier)
+    table: Any = TwinTable(campaign, earlier=earlier)
     hub, outbox = Hub(table), PageOutbox()
     messages: list[str] = []
     outbox.put = messages.append  # type: ignore[method-assign]
