@@ -111,25 +111,6 @@ async def test_model_judges_each_line_of_a_player_that_it_may_see(table: Store, 
     assert await promises(table) == [promise(2)[:-1]]
 
 
-@pytest.mark.parametrize(
-    "reply",
-    [
-        json.dumps({**KEEP, "safety_status": "clear"}),
-        json.dumps({**KEEP, "flags": ["line:none-of-theirs"]}),
-        json.dumps({**KEEP, "mode": "trusted"}),
-        json.dumps({**KEEP, "extract_memory": "yes"}),
-        json.dumps({key: KEEP[key] for key in ("mode", "risk", "flags", "note")}),
-    ],
-)
-async def test_rules_decide_about_an_answer_of_another_shape(table: Store, reply: str) -> None:
-    await table.log.append([said(1, "Hello there!"), said(2, promise(2))])
-    async with server_of("openai", reply) as (settings, _):
-        await read_with_model(table, settings)
-    found = await judgements(table)
-    assert {(each.by, each.reason.startswith("the model's answer")) for each in found.values()} == {("rules", True)}
-    assert [found[n].judgement.extract_memory for n in (1, 2)] == [False, True]
-
-
 @pytest.mark.parametrize("changes", [{"refuse_with": 500}, {"pace": Pace(ttft_ms=60_000)}])
 async def test_rules_decide_if_the_model_fails_or_is_late(table: Store, changes: dict[str, Any]) -> None:
     await table.log.append([said(n, promise(n)) for n in range(1, 7)])

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from benchmarks.servers.google import GeminiServer
-from benchmarks.servers.openai import OpenAiServer, Pace, Reply
+from benchmarks.servers.openai import OpenAiServer, Reply
 from glyphoxa.adapters.postgres.reading_progress import PostgresChronicleLog
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
@@ -109,26 +109,6 @@ async def test_a_model_adds_what_the_rules_miss_with_the_lines_that_say_it(table
     assert reached.refused == "the model's facts, number 2: its evidence includes a line that does not exist"
     await table.world.retract(CAMPAIGN, UtteranceId("u1"), Cause("dm", 2_000_000))
     assert await learned(table) == {"promise": "I promise to bring you six crowns"}, "nobody says who he is any more"
-
-
-async def test_an_answer_of_another_shape_leaves_what_the_rules_find(table: Store) -> None:
-    async with readers_of("openai", "Odo is a smith.") as (readers, _):
-        await read(table, readers)
-    assert await learned(table) == {"promise": "I promise to bring you six crowns"}
-    reached = await progress(table)
-    assert (reached.read_ordinal, reached.error, reached.n_refused) == (3, None, 1)
-    assert str(reached.refused).startswith("read by rules only: the model's answer")
-
-
-@pytest.mark.parametrize("changes", [{"refuse_with": 500}, {"pace": Pace(ttft_ms=60_000)}])
-async def test_a_model_that_fails_or_is_late_keeps_no_talk_from_being_read(
-    table: Store, changes: dict[str, Any]
-) -> None:
-    async with readers_of("openai", json.dumps(ANSWER), **changes) as (readers, _):
-        assert readers.asking is not None
-        await read(table, TalkReaders(replace(readers.asking, deadline_ms=200)))
-    assert await learned(table) == {"promise": "I promise to bring you six crowns"}
-    assert str((await progress(table)).refused).startswith("read by rules only: model ")
 
 
 async def test_what_rules_have_read_is_read_again_with_a_model(

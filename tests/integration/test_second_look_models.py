@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from benchmarks.servers.google import GeminiServer
-from benchmarks.servers.openai import OpenAiServer, Pace, Reply
+from benchmarks.servers.openai import OpenAiServer, Reply
 from glyphoxa.adapters.local.llama import LlamaServer
 from glyphoxa.app.background import local_slots, open_asking
 from glyphoxa.chat.client import local_structured
@@ -159,25 +159,6 @@ async def test_a_cloud_model_s_correction_is_taken_over(name: str, tmp_path: Pat
     assert "Eldrinax" in sent
     config = body if name == "openai" else body["generationConfig"]
     assert config["temperature"] == 0.1
-
-
-@both
-@pytest.mark.parametrize("reply", ["Sure! Here is the text.", '{"corrected_text": "did Eldrinax come"}'])
-async def test_an_answer_that_cannot_be_read_leaves_the_words_that_were_heard(
-    name: str, reply: str, tmp_path: Path
-) -> None:
-    text, asked = await looked_at(name, reply, tmp_path)
-    assert text == ELDER_NACKS.text
-    assert asked
-
-
-@both
-@pytest.mark.parametrize("changes", [{"refuse_with": 500}, {"pace": Pace(ttft_ms=600_000), "deadline_ms": 50}])
-async def test_a_provider_that_refuses_or_is_late_leaves_the_words_that_were_heard(
-    name: str, changes: dict[str, Any], tmp_path: Path
-) -> None:
-    text, _ = await looked_at(name, json.dumps(RIGHT), tmp_path, **changes)
-    assert text == ELDER_NACKS.text
 
 
 def test_the_local_model_has_a_place_more_than_there_are_npcs_when_it_looks_again_too() -> None:

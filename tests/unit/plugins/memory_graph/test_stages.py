@@ -13,12 +13,9 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from glyphoxa.config.memory_graph import MemoryGraphSettings
-from glyphoxa.plugins.memory_graph.diffusion import Edges, best, joined, semantic_layer, spread, temporal_layer
+from glyphoxa.plugins.memory_graph.diffusion import Edges, best, semantic_layer, spread, temporal_layer
 from glyphoxa.plugins.memory_graph.nmf_fista_dpp import (
-    ITERATIONS,
-    LAMBDA,
     diverse,
-    residual_of,
     topic_boosts,
 )
 
@@ -74,63 +71,6 @@ def test_what_came_next_in_time_is_tied_and_what_came_long_after_is_not() -> Non
 # -- diffusion
 
 
-def slow_spread(
-    seeds: NDArray[float64], edges: list[tuple[int, int, float]], settings: MemoryGraphSettings, fade: NDArray[float64]
-) -> dict[int, float]:
-    """Spreading activation as the document tells it, one edge at a time."""
-
-    top_k, teleport = settings.diffusion_top_k, settings.teleport_probability
-
-    def largest(energy: dict[int, float], most: int) -> list[int]:
-        return sorted(energy, key=lambda node: (-abs(round(energy[node], 9)), node))[:most]
-
-    def clamped(value: float) -> float:
-        return max(-2.0, min(2.0, value))
-
-    start = {node: clamped(value) for node, value in enumerate(seeds) if value}
-    start = {node: start[node] for node in largest(start, top_k)}
-    energy, reached = dict(start), dict(start)
-    in_degree: dict[int, int] = {}
-    for _, target, _ in edges:
-        in_degree[target] = in_degree.get(target, 0) + 1
-    tired: set[int] = set()
-    for _ in range(settings.diffusion_steps):
-        following: dict[int, float] = {}
-        for source, target, weight in edges:
-            penalty = max(1, in_degree.get(source, 0)) ** -0.55
-            sent = (
-                energy.get(source, 0.0)
-                * weight
-                * settings.diffusion_decay
-                * penalty
-                * (0.15 if source in tired else 1.0)
-            )
-            following[target] = following.get(target, 0.0) + sent
-        following = {node: clamped(value * fade[node]) for node, value in following.items()}
-        following = {node: value for node, value in following.items() if abs(value) >= 0.01}
-        if teleport:
-            nodes = {*following, *start}
-            following = {
-                node: (1 - teleport) * following.get(node, 0.0) + teleport * start.get(node, 0.0) for node in nodes
-            }
-            following = {node: value for node, value in following.items() if abs(value) >= 0.01}
-        energy = {node: following[node] for node in largest(following, top_k)}
-        for node, value in energy.items():
-            if abs(value) > abs(reached.get(node, 0.0)):
-                reached[node] = value
-        tired.update(largest(energy, 15))
-    return reached
-
-
-@st.composite
-def graphs(draw: st.DrawFn) -> tuple[int, list[Edge], list[float]]:
-    n = draw(st.integers(2, 30))
-    node = st.integers(0, n - 1)
-    edges = draw(st.lists(st.tuples(node, node, st.sampled_from(KINDS)), max_size=80))
-    seeds = draw(st.lists(st.sampled_from([0.0, 0.0, 0.3, 0.71, 2.0, 9.0]), min_size=n, max_size=n))
-    return n, edges, seeds
-
-
 @pytest.mark.parametrize(
     ("seeds", "edges", "measures", "energy"),
     [
@@ -159,23 +99,6 @@ def graphs(draw: st.DrawFn) -> tuple[int, list[Edge], list[float]]:
 )
 def test_energy_spreads(seeds: list[float], edges: list[Edge], measures: dict[str, float], energy: list[float]) -> None:
     assert held(seeds, edges, **measures) == pytest.approx(energy)
-
-
-@given(graphs(), st.integers(1, 4), st.sampled_from([0.0, 0.3, 1.0]), st.integers(1, 30), st.sampled_from([0.6, 1.0]))
-def test_energy_spreads_as_the_slow_reference_has_it_and_stays_within_its_bounds(
-    graph: tuple[int, list[Edge], list[float]], steps: int, teleport: float, top_k: int, decay: float
-) -> None:
-    n, listed, seeds = graph[0], graph[1], np.array(graph[2])
-    edges = joined([semantic_layer(listed), temporal([at // 2 if at % 3 else -1 for at in range(n)])])
-    settings = MemoryGraphSettings(
-        diffusion_steps=steps, diffusion_decay=decay, diffusion_top_k=top_k, teleport_probability=teleport
-    )
-    fade = np.exp2(-np.arange(n) / 10.0)
-    energy = spread(seeds, edges, settings, ties=np.arange(n), fade=fade).held
-    one_by_one = [(int(source), int(target), float(weight)) for source, target, weight in zip(*edges, strict=True)]
-    expected = slow_spread(seeds, one_by_one, settings, fade)
-    assert energy == pytest.approx(np.array([expected.get(node, 0.0) for node in range(n)]), abs=1e-8)
-    assert (np.abs(energy) <= 2.0).all()
 
 
 def test_the_best_are_the_same_wherever_they_are_stored() -> None:
@@ -219,42 +142,6 @@ def test_a_lift_is_bounded_and_the_same_every_time(seed: int, m: int) -> None:
     boosts = topic_boosts(vectors, question, scores)
     assert ((boosts >= 0) & (boosts <= 0.3)).all()
     assert (boosts == topic_boosts(vectors, question, scores)).all()
-
-
-# -- residual
-
-
-def objective(q: NDArray[float64], c: NDArray[float64], w: NDArray[float64]) -> float:
-    return float(((q - w @ c) ** 2).sum() / 2 + LAMBDA * np.abs(w).sum())
-
-
-def by_coordinates(q: NDArray[float64], c: NDArray[float64]) -> NDArray[float64]:
-    """Coordinate descent: another way to the same least."""
-    w = np.zeros(len(c))
-    for _ in range(3_000):
-        for at, row in enumerate(c):
-            length = row @ row
-            if length:
-                pull = row @ (q - w @ c) + length * w[at]
-                w[at] = math.copysign(max(abs(pull) - LAMBDA, 0.0), pull) / length
-    return w
-
-
-@given(st.integers(0, 2**32 - 1), st.integers(1, 8), st.integers(2, 8))
-def test_the_weights_are_near_the_least_that_another_method_finds(seed: int, m: int, dimensions: int) -> None:
-    random = np.random.default_rng(seed)
-    c = random.normal(size=(m, dimensions))
-    c /= np.linalg.norm(c, axis=1, keepdims=True)
-    q = random.normal(size=dimensions)
-    q /= np.linalg.norm(q)
-    found = residual_of(q, c)
-    there = by_coordinates(q, c)
-    cost, least = objective(q, c, found.weights), objective(q, c, there)
-    # What Beck & Teboulle prove (theorem 4.4) for a step of 1 / L, of which the power iteration keeps a margin.
-    bound = 2 * 1.1 * np.linalg.eigvalsh(c @ c.T)[-1] * (there @ there) / (ITERATIONS + 1) ** 2
-    assert cost <= objective(q, c, np.zeros(m)) + 1e-12
-    assert least - 1e-9 <= cost <= least + bound + 1e-9
-    assert found.vector == pytest.approx(q - found.weights @ c)
 
 
 # -- diversity
