@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -41,15 +40,13 @@ async def test_persona_judges_every_line(reachable_dir: Path) -> None:
     assert found["silent"] == 0
 
 
-async def test_long_session_shows_what_left_the_window(reachable_dir: Path, tmp_path: Path) -> None:
+def test_long_session_shows_what_left_the_window(reachable_dir: Path, tmp_path: Path) -> None:
     rounds = DATA / "long_session" / "rounds"
     talk = (rounds / "talk.jsonl").read_text("utf-8").splitlines()
     first, *_ = (rounds / "questions.jsonl").read_text("utf-8").splitlines()
     (tmp_path / "campaign.yaml").write_text((rounds / "campaign.yaml").read_text("utf-8"), "utf-8")
     (tmp_path / "talk.jsonl").write_text("\n".join(talk[:75]), "utf-8")
     (tmp_path / "questions.jsonl").write_text(json.dumps({**json.loads(first), "at": [1, 24]}), "utf-8")
-    found = await answers("long_session", tmp_path, "--answer", reply="The Bent Nail.", temporary=reachable_dir)
-    in_prompt: Any = found["in_prompt"]
+    in_prompt = figures_of("long_session", tmp_path, temporary=reachable_dir)["in_prompt"]
     assert in_prompt["window"] == {"1": 100.0, "24": 0.0}
     assert in_prompt["all"] == {"1": 100.0, "24": 100.0}
-    assert found["right_at_last"] == 100.0

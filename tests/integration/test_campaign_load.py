@@ -66,17 +66,6 @@ async def test_a_loaded_campaign_is_read_back_equal(store: Store) -> None:
         assert stored[entity.id] == entity
 
 
-async def test_loading_the_same_campaign_again_writes_nothing(store: Store, dsn: str) -> None:
-    """xmin is the transaction that last wrote a row."""
-    await store.campaigns.load(a_campaign())
-    rows = "SELECT xmin::text, campaign_id FROM campaign_documents UNION ALL SELECT xmin::text, id FROM entities"
-    connection = await asyncpg.connect(dsn)
-    before = await connection.fetch(rows)
-    assert (await store.campaigns.load(a_campaign())).is_empty
-    assert await connection.fetch(rows) == before
-    await connection.close()
-
-
 async def test_what_a_file_keeps_from_somebody_reaches_those_it_names_and_nobody_else(store: Store) -> None:
     campaign = a_campaign()
     crypt = Entity(EntityId("crypt"), "location", "The Crypt", (), {"depth": "deep"}, known_by=(SMITH,))

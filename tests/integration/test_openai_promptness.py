@@ -13,24 +13,18 @@ from pipecat.frames.frames import (
     LLMContextFrame,
     LLMFullResponseEndFrame,
     TTSAudioRawFrame,
-    TTSSpeakFrame,
 )
 from pipecat.processors.aggregators.llm_context import LLMContext
 from pipecat.services.tts_service import TTSService
 
 from benchmarks.servers.local import tone
 from benchmarks.servers.openai import SPEECH_RATE_HZ, OpenAiServer, Reply
-from glyphoxa.domain.ids import NpcId, TurnId
+from glyphoxa.domain.ids import NpcId
 from glyphoxa.prompt.prompt import Message, Prompt
-from glyphoxa_processors.frames import PieceEndFrame, PieceFrame, PrimeFrame, ReplyEndFrame
+from glyphoxa_processors.frames import PrimeFrame, ReplyEndFrame
+from tests.integration.test_voice_wire import TURN, clause
 from tests.support.graph import RunningGraph
 from tests.support.provider import KEYS, ProviderNamed, make_llm, make_tts
-
-TURN = TurnId("t1")
-
-
-def clause(text: str) -> list[PieceFrame | TTSSpeakFrame | PieceEndFrame]:
-    return [PieceFrame(TURN, text), TTSSpeakFrame(text, append_to_context=False), PieceEndFrame(TURN)]
 
 
 def voice_at(server: OpenAiServer) -> TTSService:

@@ -266,18 +266,6 @@ def test_a_database_that_hangs_costs_a_turn_no_more_than_its_deadline_and_it_is_
     run_in_virtual_time(scene())
 
 
-async def test_a_database_restored_from_an_earlier_day_is_followed() -> None:
-    """Its change numbers begin again below those that are held."""
-    feed = some_talk()
-    for n in range(3, 9):
-        feed.tell(said(f"u{n}", "It rains.", ordinal=n))
-    recall = a_recall(feed)
-    await ids(recall)
-    feed.forget()
-    feed.tell(said("v1", "My sister fell.", ordinal=1))
-    assert await ids(recall) == ["v1"]
-
-
 @pytest.mark.parametrize("n_new", [0, 1, 3, 6])
 async def test_restored_and_diverged_log_is_recalled_exactly(
     n_new: int,

@@ -205,14 +205,3 @@ def test_grown_word_by_word_or_read_after_a_restart_it_answers_the_same(steps: l
         assert answers(grown, viewer, question) == answers(rebuilt, viewer, question)
         assert what_is_seen(grown, viewer) == what_is_seen(rebuilt, viewer)
     assert grown.session_numbers() == rebuilt.session_numbers()
-
-
-@given(TALK, st.lists(st.sampled_from(WORDS), min_size=1, max_size=3))
-def test_what_an_npc_did_not_witness_changes_nothing_of_what_it_is_reminded_of(
-    steps: list[Step], asked: list[str]
-) -> None:
-    """Not even the weight of a word, the length of a session, or who stands beside whom."""
-    told, question = history(steps), " ".join(asked)
-    everything = an_index(told)
-    its_own = an_index([one for one in final(told) if SMITH in one.witnesses and not one.retracted])
-    assert answers(everything, SMITH, question) == answers(its_own, SMITH, question)
