@@ -1,6 +1,6 @@
 """Compare the facts that the product extracts from transcripts with labelled scenes.
 
-    python -m benchmarks.extraction DIR [--turns FILE] [--extractor rules|llm] [--gate] [--config FILE] [--scenes N]
+    python -m benchmarks.extraction DIR [--turns FILE] [--extractor rules|llm] [--config FILE] [--scenes N]
         [--failures FILE]
 
 `DIR/NAME.yaml` is a campaign file for each campaign NAME, with what is known before; `DIR/turns.jsonl`, or `FILE`, is a
@@ -12,7 +12,6 @@ the figures of both are printed.
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
@@ -20,14 +19,11 @@ from pathlib import Path
 from time import perf_counter_ns
 from typing import Any, Final
 
-import numpy as np
-
 from benchmarks.recall_data import Turn, read_turns, utterances_of
 from benchmarks.runner import command, percentile, positive, read_rows, run, to_write, write_rows
 from glyphoxa.app.background import RULES, TalkReaders, open_talk_readers
-from glyphoxa.chat.questions import JsonSchema, StructuredLlm
 from glyphoxa.chronicle.effects import folded
-from glyphoxa.chronicle.ports import Extractor, TurnJudge
+from glyphoxa.chronicle.ports import Extractor
 from glyphoxa.chronicle.talk import Extraction, KnownEntity, NumberedUtterance, SceneTalk
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.settings import Settings, read_settings
@@ -36,7 +32,6 @@ from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId
 from glyphoxa.language.lexicon import vocabulary_of
 from glyphoxa.language.words import words
-from glyphoxa.recall.vectors import Embedder
 
 Gold = Mapping[str, Any]
 _BEFORE: Final = 8
@@ -65,7 +60,7 @@ async def measure(options: argparse.Namespace, _: Path) -> dict[str, object]:
 async def _measured(options: argparse.Namespace, directory: Path) -> tuple[Figures, dict[str, object]]:
     some = {"turns": options.turns, "most_scenes": options.scenes}
     if options.extractor == "rules":
-        return await measured(directory, Gated() if options.gate else RULES, **some)
+        return await measured(directory, **some)
     return await measured_with_a_model(directory, read_settings(options.config), **some)
 
 
@@ -333,54 +328,6 @@ async def measured(
     return figures, figures.report(len(took_ms), took_ms)
 
 
-class Gated(TalkReaders):
-    """Readers that learn only from the lines that the judge lets through."""
-
-    def readers(self, campaign: Campaign, embedder: Embedder | None = None) -> tuple[Extractor, TurnJudge]:
-        extractor, judge = super().readers(campaign, embedder)
-        return _GatedExtractor(extractor, judge), judge
-
-
-@dataclass(frozen=True, slots=True)
-class _GatedExtractor:
-    extractor: Extractor
-    judge: TurnJudge
-
-    async def extract(self, talk: SceneTalk, known: Sequence[KnownEntity]) -> Extraction:
-        judged = await self.judge.judge(talk, known)
-        skipped = (each.said.utterance.id for each in judged if not each.judged.judgement.may_extract)
-        talk = replace(talk, context=frozenset(skipped))
-        return (await self.extractor.extract(talk, known)).learned_from(talk)
-
-
-class CountedLlm:
-    """A `StructuredLlm` that counts its tokens, four characters each."""
-
-    def __init__(self, llm: StructuredLlm) -> None:
-        self._llm = llm
-        self.read: list[int] = []
-        self.written: list[int] = []
-
-    async def complete(
-        self, system: str, user: str, schema: JsonSchema, *, temperature: float = 0.0, deadline_ms: int = 30_000
-    ) -> dict[str, Any]:
-        self.read.append((len(system) + len(user)) // 4)
-        answer = await self._llm.complete(system, user, schema, temperature=temperature, deadline_ms=deadline_ms)
-        self.written.append(len(json.dumps(answer, ensure_ascii=False)) // 4)
-        return answer
-
-    async def close(self) -> None:
-        await self._llm.close()
-
-    def report(self) -> dict[str, object]:
-        return {
-            "calls": len(self.read),
-            "answers": len(self.written),
-            "tokens_read_mean": round(float(np.mean(self.read))) if self.read else None,
-            "tokens_written_mean": round(float(np.mean(self.written))) if self.written else None,
-        }
-
-
 async def measured_with_a_model(
     directory: Path, settings: Settings, *, turns: Path | None, most_scenes: int | None
 ) -> tuple[Figures, dict[str, object]]:
@@ -391,11 +338,8 @@ async def measured_with_a_model(
     memory = settings.memory.model_copy(update={"chronicle": "llm"})
     async with AsyncExitStack() as stack:
         readers = await open_talk_readers(settings.model_copy(update={"memory": memory}), stack)
-        assert readers.asking is not None
-        counted = CountedLlm(readers.asking.llm)
-        readers = TalkReaders(replace(readers.asking, llm=counted))
         figures, report = await measured(directory, readers, turns=turns, most_scenes=most_scenes)
-    return figures, {**report, **counted.report(), "refused": len(figures.refused)}
+    return figures, {**report, "refused": len(figures.refused)}
 
 
 def _options() -> argparse.ArgumentParser:
@@ -403,7 +347,6 @@ def _options() -> argparse.ArgumentParser:
     parser.add_argument("directory", type=Path, metavar="DIR")
     parser.add_argument("--turns", type=Path, metavar="FILE", help="the transcript; default: turns.jsonl in DIR")
     parser.add_argument("--extractor", choices=("rules", "llm"), default="rules")
-    parser.add_argument("--gate", action="store_true", help="of the rules: learn only from lines worth remembering")
     parser.add_argument("--config", type=Path, metavar="FILE", help="settings with the model; default: local")
     parser.add_argument("--scenes", type=positive, metavar="N", help="only the first N")
     parser.add_argument("--failures", type=to_write, metavar="FILE", help="write wrong, missed and refused findings")
