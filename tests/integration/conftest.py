@@ -12,7 +12,7 @@ from loguru import logger
 from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.domain.ids import CampaignId
-from tests.support.command_line import the_campaign, two_evenings
+from tests.support.command_line import CommandLine, a_settings_file, the_campaign, two_evenings
 from tests.support.patience import DEADLINE_MS, DEADLINE_S
 from tests.support.postgres import TestServer, a_directory, a_test_server
 
@@ -100,6 +100,12 @@ async def store(dsn: str) -> AsyncIterator[Store]:
     """Memory without embeddings on a database of its own."""
     async with open_store(dsn) as opened:
         yield opened
+
+
+@pytest.fixture
+def cli(tmp_path: Path, evenings_dsn: str, capsys: pytest.CaptureFixture[str]) -> CommandLine:
+    """The command line at a database with two evenings."""
+    return CommandLine(a_settings_file(tmp_path, evenings_dsn), capsys)
 
 
 @pytest.fixture

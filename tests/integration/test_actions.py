@@ -17,19 +17,13 @@ from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.dm.actions import ACTIONS, actions_of
 from glyphoxa.plugins.mcp.dm_tools import dm_tools
 from glyphoxa.web.access.roles import Grant, Role
-from tests.support.command_line import BAKER, CAMPAIGN_FILE, DEBT, SALTMERE, SCARED, WENT, CommandLine, a_settings_file
+from tests.support.command_line import BAKER, CAMPAIGN_FILE, DEBT, SALTMERE, SCARED, WENT, CommandLine
 from tests.support.discord_server import a_discord_server
 from tests.support.mcp import a_client, answered
 from tests.support.web_door import a_door
 from tests.support.web_table import TwinTable
 
-Capture = pytest.CaptureFixture[str]
 BELL, GATE = "The Night of the Bell", "The Gate"
-
-
-@pytest.fixture
-def cli(tmp_path: Path, evenings_dsn: str, capsys: Capture) -> CommandLine:
-    return CommandLine(a_settings_file(tmp_path, evenings_dsn), capsys)
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.domain.campaign import Campaign, Entity, Relationship
 from glyphoxa.domain.errors import InvalidInput, Unavailable
-from glyphoxa.domain.ids import CampaignId, EntityId, NpcId
+from glyphoxa.domain.ids import CampaignId, EntityId
 from glyphoxa.domain.knowledge import DM, Claim
 from glyphoxa.world.event_kinds import EntityRemoved
 from glyphoxa.world.event_log import Cause
@@ -169,37 +169,3 @@ async def test_tables_of_an_earlier_checkout_stay_when_the_file_is_loaded_again(
     described = await store.campaigns.described(CAMPAIGN)
     assert described is not None
     assert [each.id for tables in described.imports.values() for each in tables.entities] == [ORLA]
-
-
-async def test_public_fact_of_one_town_is_unknown_in_another(store: Store, tmp_path: Path) -> None:
-    """In no answer of the database, not even as the other end of what is known; nor after a move in the file."""
-    town, drumkeld = tmp_path / "town.yaml", "{source: Grim, type: LOCATED_AT, target: Drumkeld}"
-    text = f"""\
-campaign: {{name: Town}}
-entities:
-  - {{name: Mira, type: npc}}
-  - {{name: Grim, type: npc}}
-  - {{name: Saltmere, type: location}}
-  - {{name: Drumkeld, type: location}}
-  - {{name: The Tithe, type: event, known_in: [Saltmere], attributes: {{description: It was doubled.}}}}
-relationships:
-  - {{source: Mira, type: LOCATED_AT, target: Saltmere}}
-  - {drumkeld}
-  - {{source: The Tithe, type: LOCATED_AT, target: Saltmere}}
-npcs: [{{entity: Mira, persona: You are Mira.}}, {{entity: Grim, persona: You are Grim.}}]
-players: [{{name: Tamsin}}]
-scenes: [{{location: Saltmere, npcs: [Mira, Grim]}}]
-"""
-    for written, knows in ((text, False), (text.replace(drumkeld, drumkeld.replace("Drumkeld", "Saltmere")), True)):
-        town.write_text(written)
-        await store.campaigns.load(read_campaign(town).campaign)
-        for npc, may in ((NpcId("mira"), True), (NpcId("grim"), knows)):
-            saltmere = EntityId("saltmere")
-            assert ("The Tithe" in {e.name for e in await entities_of(store, CAMPAIGN, npc)}) is may
-            assert (await known_of(store, CAMPAIGN, npc, EntityId("the-tithe")) is not None) is may
-            reached = (await store.world_memory(CAMPAIGN).refresh()).reach(npc, saltmere, depth=3, limit=200)
-            assert ("The Tithe" in {one.entity.name for one in reached}) is may
-            assert bool((await store.world_memory(CAMPAIGN).refresh()).facts(npc, "Tithe doubled")) is may
-            known = await known_of(store, CAMPAIGN, npc, saltmere)
-            assert known is not None
-            assert ("The Tithe" in {other.name for _, other in known.relations}) is may

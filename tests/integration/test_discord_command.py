@@ -184,11 +184,6 @@ async def test_bot_reconnects_without_a_traceback_and_ends_on_a_signal(evenings_
 # Settings
 
 
-@pytest.fixture
-def cli(evenings_dsn: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> CommandLine:
-    return CommandLine(a_settings_file(tmp_path, evenings_dsn), capsys)
-
-
 async def test_what_is_missing_is_said_at_once(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DISCORD_TOKEN", raising=False)
     problem = await cli.problem("discord")

@@ -1,18 +1,8 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
-import pytest
-
-from tests.support.command_line import BAKER, DEBT, SCARED, CommandLine, a_settings_file
-
-Capture = pytest.CaptureFixture[str]
-
-
-@pytest.fixture
-def cli(tmp_path: Path, evenings_dsn: str, capsys: Capture) -> CommandLine:
-    return CommandLine(a_settings_file(tmp_path, evenings_dsn), capsys)
+from tests.support.command_line import BAKER, DEBT, SCARED, CommandLine
 
 
 async def test_what_waits_is_listed_the_least_certain_first(cli: CommandLine) -> None:

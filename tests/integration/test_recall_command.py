@@ -12,15 +12,9 @@ from numpy.typing import NDArray
 
 from glyphoxa.adapters.postgres.store import open_store
 from glyphoxa.recall.vectors import Embedder
-from tests.support.command_line import SALTMERE, CommandLine, a_settings_file
+from tests.support.command_line import SALTMERE, CommandLine
 
-Capture = pytest.CaptureFixture[str]
 DEBT = "Tamsin said: I heard she owes forty silver."
-
-
-@pytest.fixture
-def cli(tmp_path: Path, evenings_dsn: str, capsys: Capture) -> CommandLine:
-    return CommandLine(a_settings_file(tmp_path, evenings_dsn), capsys)
 
 
 async def recalled(cli: CommandLine, question: str, npc: str, *options: str) -> str:

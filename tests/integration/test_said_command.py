@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -20,11 +19,10 @@ from glyphoxa.transcript.ports import TalkFilter, TalkQuery
 from glyphoxa.world.event_kinds import FactStated
 from glyphoxa.world.event_log import Cause
 from tests.support.builders import CAMPAIGN, SESSION, SMITH, a_campaign, an_utterance
-from tests.support.command_line import CommandLine, a_settings_file
+from tests.support.command_line import CommandLine
 from tests.support.embedders import embedder_of_topics
 from tests.support.known_of import known_of
 
-Capture = pytest.CaptureFixture[str]
 ELDRINAX = EntityId("e-eldrinax")
 BY_DM = Cause("dm", 5_000)
 CLAIM = UtteranceId("u1")
@@ -138,11 +136,6 @@ async def test_names_that_were_learned_from_it_are_not_known_any_more(table: Sto
 
 
 # The command
-
-
-@pytest.fixture
-def cli(tmp_path: Path, evenings_dsn: str, capsys: Capture) -> CommandLine:
-    return CommandLine(a_settings_file(tmp_path, evenings_dsn), capsys)
 
 
 async def test_an_utterance_is_found_retracted_and_taken_up_again(cli: CommandLine) -> None:

@@ -11,14 +11,7 @@ from glyphoxa.adapters.postgres.store import open_store
 from glyphoxa.app.models import load_embedder
 from glyphoxa.config.settings import read_settings
 from glyphoxa.recall.vectors import Embedder
-from tests.support.command_line import SALTMERE, CommandLine, a_settings_file, rows
-
-Capture = pytest.CaptureFixture[str]
-
-
-@pytest.fixture
-def cli(tmp_path: Path, evenings_dsn: str, capsys: Capture) -> CommandLine:
-    return CommandLine(a_settings_file(tmp_path, evenings_dsn), capsys)
+from tests.support.command_line import SALTMERE, CommandLine, rows
 
 
 async def test_utterances_of_each_session_are_counted(cli: CommandLine) -> None:

@@ -14,16 +14,10 @@ from glyphoxa.domain.ids import CampaignId
 from glyphoxa.plugins.exports import formats
 from glyphoxa.plugins.exports.formats import MANIFEST, VaultChanges, write_vault
 from glyphoxa.plugins.imports.readers import read_source
-from tests.support.command_line import CommandLine, a_settings_file
+from tests.support.command_line import CommandLine
 
 TOWN = CampaignId("town")
 NOTES = {"npc/Grimjaw.md": "# Grimjaw\n", "npc/Mirelle.md": "# Mirelle\n", "The town.md": "# The town\n"}
-Capture = pytest.CaptureFixture[str]
-
-
-@pytest.fixture
-def cli(evenings_dsn: str, tmp_path: Path, capsys: Capture) -> CommandLine:
-    return CommandLine(a_settings_file(tmp_path, evenings_dsn), capsys)
 
 
 def write(folder: Path, notes: dict[str, str]) -> VaultChanges:

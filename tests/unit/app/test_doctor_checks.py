@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import pytest
 
 from glyphoxa.adapters.postgres.server.database import Condition
 from glyphoxa.adapters.weights.store import own_manifest
-from glyphoxa.app.doctor import models, of_settings, told
+from glyphoxa.app.doctor import models, told
 from glyphoxa.config.check import Finding
 from glyphoxa.config.provider_sections import LlmSettings, ProvidersSettings
 from glyphoxa.config.settings import ModelsSettings, Settings
@@ -59,18 +58,6 @@ def test_a_model_file_of_the_users_own_is_there_or_named(settings: Settings, tmp
     assert Finding("error", "models", missing) in list(models(settings))
     own.write_bytes(b"GGUF" * 300)
     assert Finding("ok", "models", f"{own}, 1.2 kB") in list(models(settings))
-
-
-def test_check_of_the_settings_names_missing_models_and_a_taken_port(settings: Settings) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        served = settings.server.model_copy(update={"port": port})
-        found = of_settings(settings.model_copy(update={"server": served}))
-    by_subject = {each.subject: each for each in found}
-    assert (by_subject["campaign"].level, by_subject["port"].level) == ("warning", "error")
-    assert f"server.port: {port} on 127.0.0.1 is in use" in by_subject["port"].text
-    assert any("run `glyphoxa models fetch whisper-tiny.en`" in each.text for each in found if each.level == "error")
-    assert by_subject["memory"].text.endswith(str(settings.data_directory / "postgres"))
 
 
 def test_a_database_that_is_well_is_one_line() -> None:

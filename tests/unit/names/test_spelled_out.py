@@ -114,8 +114,3 @@ def test_ordinary_words_that_were_hardly_heard_may_be_a_name() -> None:
 @given(st.lists(st.sampled_from(CLEAN), max_size=5), st.sampled_from(CLEAN))
 def test_clean_talk_proves_nothing(before: list[str], last: str) -> None:
     assert proofs(talk(*before, last)) == []
-
-
-@given(st.lists(st.text(max_size=80), max_size=4))
-def test_no_talk_breaks_it(lines: list[str]) -> None:
-    proofs(talk(*lines))

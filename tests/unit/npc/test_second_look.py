@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from itertools import pairwise
 from typing import Any
 
@@ -287,16 +286,6 @@ def test_whatever_a_model_answers_only_doubtful_and_declared_words_change_and_on
         assert result[at : at + len(edit.after)] == edit.after
         result = result[:at] + text[edit.start : edit.end] + result[at + len(edit.after) :]
     assert result == text
-
-
-@given(answer=st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["original", "corrected"]), inner),
-    max_leaves=8,
-))  # fmt: skip
-def test_an_answer_of_any_shape_is_read_without_a_fall(answer: object) -> None:
-    with suppress(Unparseable):
-        declared_in(answered(answer))
 
 
 EAR = Corrector(GAZETTEER)
