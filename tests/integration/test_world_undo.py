@@ -10,32 +10,14 @@ from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world import event_log
 from glyphoxa.adapters.postgres.world.commits import COPIED
 from glyphoxa.domain.errors import InvalidInput, NotFound
-from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, SpeakerId, UtteranceId
-from glyphoxa.domain.knowledge import HIDDEN, Claim, Provenance, secret_of
-from glyphoxa.world.event_kinds import (
-    AliasAdded,
-    AliasRemoved,
-    EntitiesMerged,
-    EntityAdded,
-    EntityChanged,
-    EntityRemoved,
-    EntityScoped,
-    FactClosed,
-    FactConfirmed,
-    FactRejected,
-    FactReplaced,
-    FactRevealed,
-    FactScoped,
-    FactStated,
-    FactTold,
-    SlotDeclared,
-)
-from glyphoxa.world.event_log import Cause, Event, difference
+from glyphoxa.domain.ids import CampaignId, EntityId, SessionId, UtteranceId
+from glyphoxa.domain.knowledge import Claim, Provenance
+from glyphoxa.world.event_kinds import EntitiesMerged, EntityAdded, FactRejected, FactStated, SlotDeclared
+from glyphoxa.world.event_log import Cause, difference
 from tests.support.builders import an_utterance
 from tests.support.world_tables import (
     A_ROW_EACH,
     DM,
-    FORGE,
     INN,
     MIRA,
     SWORD,
@@ -82,40 +64,6 @@ async def heard(store: Store) -> list[str]:
             "SELECT utterance_id FROM session_entries WHERE campaign_id = $1 AND NOT retracted ORDER BY id", TOWN
         )
     return [row["utterance_id"] for row in rows]
-
-
-async def test_each_kind_of_event_can_be_undone_and_the_undoing_too(town: Store) -> None:
-    owns, runs, called = OWNS.claim.fact_id, RUNS.claim.fact_id, CALLED.claim.fact_id
-    kinds: tuple[Event, ...] = (
-        EntityAdded(EntityId("skarn"), "npc", "Skarn"),
-        EntityChanged(MIRA, name="Mirelle"),
-        AliasAdded(MIRA, "the lady"),
-        AliasRemoved(MIRA, "the innkeeper"),
-        EntityScoped(SWORD, HIDDEN),
-        EntityRemoved(SWORD),
-        EntitiesMerged(INN, FORGE),
-        FactStated(Claim.relation(MIRA, "LOCATED_AT", FORGE)),
-        CALLED,
-        FactConfirmed(called),
-        FactRejected(owns),
-        FactReplaced(called, Claim.attribute(MIRA, "occupation", "smith")),
-        FactClosed(owns, at_ms=5),
-        FactScoped(called, secret_of([NpcId("mira")])),
-        FactRevealed(runs, (NpcId("mira"),)),
-        FactTold(called, (NpcId("mira"),), SpeakerId("bran")),
-        SlotDeclared("occupation", "many"),
-    )
-    await town.world.commit(TOWN, [OWNS, RUNS, CALLED], DM)
-    before = await everything(town, TOWN)
-    for event in kinds:
-        (made,) = await town.world.commit(TOWN, [event], DM)
-        after = await everything(town, TOWN)
-        [undone] = await town.world.undo(TOWN, [made.seq], DM)
-        assert difference(await stands_as_replayed(town, TOWN), before).is_empty, event
-        [again] = await town.world.undo(TOWN, [undone.seq], DM)
-        assert difference(await stands_as_replayed(town, TOWN), after).is_empty, event
-        await town.world.undo(TOWN, [again.seq], DM)
-        assert difference(await stands_as_replayed(town, TOWN), before).is_empty, event
 
 
 async def test_a_rollback_takes_what_was_learned_later_and_the_talk_and_its_undoing_gives_it_back(town: Store) -> None:
