@@ -45,14 +45,6 @@ async def test_another_program_asks_an_npcs_memory_over_standard_input_and_outpu
         assert "needs the argument 'query'" in await refused(client, "memory_search_facts", {})
 
 
-async def test_the_dice_are_a_server_without_a_campaign() -> None:
-    async with Client(a_command("dice"), read_timeout_seconds=DEADLINE_S) as client:
-        assert await tool_names(client) == ["roll"]
-        [rolled] = (await answered(client, "roll", dice="2d6+1"))["found"]
-        assert rolled["total"] == sum(rolled["rolled"]) + 1
-        assert "'a pint' is not dice notation; valid: d20, 2d6" in await refused(client, "roll", {"dice": "a pint"})
-
-
 BOTH = {NPC_TOKEN: dice_tools(), DM_TOKEN: list[CallableTool]()}
 
 
