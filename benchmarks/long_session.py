@@ -32,7 +32,7 @@ from glyphoxa.app.engines import MouthSpec, OpenMouth
 from glyphoxa.app.reader import BackgroundReader
 from glyphoxa.chat.models import PROFILES
 from glyphoxa.config.campaign_file import read_campaign
-from glyphoxa.config.costs import PriceList, price_list
+from glyphoxa.config.check import PriceList, price_list
 from glyphoxa.config.provider_sections import ChronicleSettings, EmbeddingsSettings, LlmSettings
 from glyphoxa.domain.budgets import BUDGETS
 from glyphoxa.domain.campaign import Campaign, Npc, Player, Scene

@@ -42,9 +42,8 @@ from glyphoxa.app.models import named, weights_for
 from glyphoxa.chat.models import CHAT_MODELS, OTHERS_BYTES, ChatModel, Machine, is_a_path, judged
 from glyphoxa.config.check import Finding, Level, check, chosen_providers, place_of_memory, ports
 from glyphoxa.config.located_yaml import InvalidFile
-from glyphoxa.config.recipients import HERE
 from glyphoxa.config.sections import ServerSettings
-from glyphoxa.config.settings import Settings
+from glyphoxa.config.settings import HERE, Settings
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import GlyphoxaError, NotFound, Unavailable, counted, shown
 from glyphoxa.providers import building

@@ -16,7 +16,7 @@ from glyphoxa.app.desk import Desk
 from glyphoxa.cli.render import show_lines
 from glyphoxa.cli.scope import CAMPAIGN, desk_at, embedder_or_words, opened_store, settings_with_memory
 from glyphoxa.cli.verb import Verb, argument, in_a_loop, limit, one_of
-from glyphoxa.config.memory_graph import RecallMethod
+from glyphoxa.config.provider_sections import RecallMethod
 from glyphoxa.dm.entities import NameResolver
 from glyphoxa.dm.turns import ExplainedPrompt, RecalledThen
 from glyphoxa.domain.campaign import Entity

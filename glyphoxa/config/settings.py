@@ -1,17 +1,18 @@
 """Hold what a user can set, with defaults that need no key: the local models and an embedded database.
 
 Read from one YAML file. Keys of cloud providers never stand in it: it names the environment variable that
-holds them.
+holds them. `PROVIDERS` says which providers these settings use.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Final, Literal, TypeVar
+from urllib.parse import urlsplit
 
 import platformdirs
 from pydantic import BeforeValidator, Field, create_model
@@ -65,7 +66,11 @@ from glyphoxa.providers.building import (
     LLM,
     NONE,
     RECALL,
+    RERANK,
+    S2S,
     SECOND_LOOK,
+    STT,
+    TTS,
     Choice,
     find,
     missing_settings,
@@ -325,6 +330,44 @@ class Settings(Section):
         if hasattr(os, "geteuid") and os.geteuid() == 0:
             return _SYSTEM_DATA
         return Path(platformdirs.user_data_dir("glyphoxa"))
+
+
+HERE: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+"""Hosts that are this machine."""
+
+PROVIDERS: Final[Mapping[str, tuple[str, Callable[[Settings], bool]]]] = {
+    STT: (STT, lambda _: True),
+    LLM: (LLM, lambda _: True),
+    TTS: (TTS, lambda _: True),
+    S2S: (S2S, lambda _: True),
+    EMBEDDINGS: (EMBEDDINGS, lambda settings: settings.has_memory),
+    SECOND_LOOK: (SECOND_LOOK, lambda _: True),
+    RECALL: (RECALL, lambda settings: settings.has_memory and settings.recall.asks_a_model),
+    RERANK: (RERANK, lambda settings: settings.has_memory and settings.recall.searches_by == "hybrid_rerank"),
+    "memory.chronicle": (CHRONICLE, lambda settings: settings.has_memory and settings.memory.chronicle == "llm"),
+    "memory.curator": (CURATOR, lambda settings: settings.has_memory and settings.memory.curator),
+    "memory.judge": (CHRONICLE, lambda settings: settings.has_memory and settings.memory.judge == "llm"),
+    "memory.summaries": (CHRONICLE, lambda settings: settings.memory.summaries == "llm"),
+}
+"""Settings that have a provider read what players say, or what is made of it: each with the section that names the
+provider, and whether it is on.
+
+The consent text of players and `glyphoxa config check` follow this table and `Section.recipients`, which names all
+others. `docs/privacy.md` names each setting.
+"""
+
+
+def is_asked(section: str, settings: Settings) -> bool:
+    """Return whether these settings use the provider of a section."""
+    return any(is_on(settings) for named_in, is_on in PROVIDERS.values() if named_in == section)
+
+
+def host_of(url: str | None) -> str:
+    """Return the host of an address; "" without one, or if it cannot be read."""
+    try:
+        return (urlsplit(url).hostname or "") if url else ""
+    except ValueError:
+        return ""
 
 
 @cache

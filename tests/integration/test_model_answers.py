@@ -25,7 +25,7 @@ from glyphoxa.chronicle.llm_extractor import LlmExtractor
 from glyphoxa.chronicle.rules_extractor import RulesExtractor
 from glyphoxa.chronicle.summaries import LlmSummariser
 from glyphoxa.chronicle.talk import Extraction, KnownEntity, NumberedUtterance, SceneTalk
-from glyphoxa.config.memory_graph import MemoryGraphSettings
+from glyphoxa.config.provider_sections import MemoryGraphSettings
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.heard import HeardWord

@@ -19,8 +19,7 @@ from benchmarks.servers.openai import OpenAiServer, Reply
 from glyphoxa.adapters.local.llama import LlamaServer
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.app.background import deep_recall, local_slots, slot_of
-from glyphoxa.config.memory_graph import RecallMethod
-from glyphoxa.config.provider_sections import DeepRecallSettings, RecallLlmSettings, RerankSettings
+from glyphoxa.config.provider_sections import DeepRecallSettings, RecallLlmSettings, RecallMethod, RerankSettings
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import NpcId, UtteranceId

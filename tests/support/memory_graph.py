@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, get_args
 
 from glyphoxa.chat.questions import JsonSchema
-from glyphoxa.config.memory_graph import RecallStage
+from glyphoxa.config.provider_sections import RecallStage
 
 GRAPH_STAGES: tuple[RecallStage, ...] = get_args(RecallStage)
 

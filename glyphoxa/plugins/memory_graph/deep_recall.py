@@ -26,7 +26,7 @@ from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.app.background import open_asker
 from glyphoxa.app.models import load_llama
 from glyphoxa.chat.asker import ModelAsker
-from glyphoxa.config.memory_graph import MemoryGraphSettings
+from glyphoxa.config.provider_sections import MemoryGraphSettings
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.calendar import Zone
 from glyphoxa.domain.campaign import Campaign

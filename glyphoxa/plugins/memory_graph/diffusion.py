@@ -28,7 +28,7 @@ import numpy as np
 from numpy import float64, int64, intp
 from numpy.typing import NDArray
 
-from glyphoxa.config.memory_graph import MemoryGraphSettings
+from glyphoxa.config.provider_sections import MemoryGraphSettings
 
 CONDUCTANCE: Final[Mapping[str, float]] = MappingProxyType(
     {

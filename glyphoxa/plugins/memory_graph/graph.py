@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from glyphoxa.chronicle.rules_extractor import names_of
 from glyphoxa.chronicle.timeline import NAMED_IN, OCCURRED_AT, PART_OF
-from glyphoxa.config.memory_graph import MemoryGraphSettings
+from glyphoxa.config.provider_sections import MemoryGraphSettings
 from glyphoxa.domain.campaign import NODE_TYPE_OF, Entity
 from glyphoxa.domain.ids import EntityId, UtteranceId
 from glyphoxa.domain.knowledge import TOOK_PART, Fact, lines_of

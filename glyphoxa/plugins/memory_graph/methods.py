@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from glyphoxa.actors.deadline import answered_within
 from glyphoxa.chat.asker import ModelAsker
 from glyphoxa.chat.questions import ModelAnswer, ModelQuestion, Unparseable
-from glyphoxa.config.memory_graph import MemoryGraphSettings
+from glyphoxa.config.provider_sections import MemoryGraphSettings
 from glyphoxa.domain.errors import GlyphoxaError, Unavailable
 from glyphoxa.language.lexicon import texts
 from glyphoxa.language.prompt_quotes import in_one_line

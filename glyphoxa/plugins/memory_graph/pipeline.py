@@ -19,7 +19,7 @@ import numpy as np
 from numpy import bool_, float32, float64, intp
 from numpy.typing import NDArray
 
-from glyphoxa.config.memory_graph import MemoryGraphSettings
+from glyphoxa.config.provider_sections import MemoryGraphSettings
 from glyphoxa.plugins.memory_graph.diffusion import MOST_ENERGY, Energy, best, largest, spread
 from glyphoxa.plugins.memory_graph.graph import MemoryGraph
 from glyphoxa.plugins.memory_graph.nmf_fista_dpp import SEARCH_AGAIN_OVER, diverse, residual_of, topic_boosts

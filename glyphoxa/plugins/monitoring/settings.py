@@ -8,9 +8,8 @@ from typing import Annotated
 from pydantic import Field
 
 from glyphoxa.config.located_yaml import written_as
-from glyphoxa.config.recipients import HERE, host_of
 from glyphoxa.config.sections import Section
-from glyphoxa.config.settings import Settings
+from glyphoxa.config.settings import HERE, Settings, host_of
 from glyphoxa.observability.timing import Observer
 from glyphoxa.providers.extras import need
 

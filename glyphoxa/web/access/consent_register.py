@@ -22,8 +22,7 @@ from typing import Final
 from pydantic import TypeAdapter
 
 from glyphoxa.actors.clock import now_ms
-from glyphoxa.config.recipients import HERE, PROVIDERS, host_of
-from glyphoxa.config.settings import Settings
+from glyphoxa.config.settings import HERE, PROVIDERS, Settings, host_of
 from glyphoxa.domain.dsn import Dsn
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.files import open_private

@@ -24,7 +24,7 @@ from urllib.parse import urlsplit
 from loguru import logger
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from glyphoxa.config.recipients import HERE
+from glyphoxa.config.settings import HERE
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.files import PRIVATE, open_private, replace_file

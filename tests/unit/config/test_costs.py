@@ -9,11 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
-from glyphoxa.config.check import check
-from glyphoxa.config.costs import PRICES, PriceList, charged, costs_of, evening_cost, price_list
+from glyphoxa.config.check import PRICES, PriceList, charged, check, costs_of, evening_cost, price_list
 from glyphoxa.config.located_yaml import InvalidFile
-from glyphoxa.config.recipients import PROVIDERS
-from glyphoxa.config.settings import Settings, read_settings
+from glyphoxa.config.settings import PROVIDERS, Settings, read_settings
 from glyphoxa.providers.building import KINDS
 from glyphoxa.providers.rows import rows
 

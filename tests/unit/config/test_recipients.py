@@ -12,9 +12,8 @@ import pytest
 from pydantic import BaseModel
 
 from glyphoxa.config.check import check
-from glyphoxa.config.recipients import PROVIDERS
 from glyphoxa.config.sections import ProviderSettings, Section
-from glyphoxa.config.settings import settings_type
+from glyphoxa.config.settings import PROVIDERS, settings_type
 from glyphoxa.providers.building import CHRONICLE, KINDS
 from glyphoxa.providers.rows import Kind
 from glyphoxa.web.access.consent_register import CONSENT_LANGUAGES, consent_text

@@ -14,7 +14,7 @@ from loguru import logger
 
 from glyphoxa.chat.asker import ModelAsker
 from glyphoxa.chat.questions import StructuredLlm
-from glyphoxa.config.memory_graph import MemoryGraphSettings, RecallMethod, RecallStage
+from glyphoxa.config.provider_sections import MemoryGraphSettings, RecallMethod, RecallStage
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.ids import NpcId, UtteranceId
 from glyphoxa.domain.knowledge import Recalled

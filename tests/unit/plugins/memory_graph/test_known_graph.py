@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glyphoxa.chat.asker import ModelAsker
-from glyphoxa.config.memory_graph import MemoryGraphSettings, RecallMethod
+from glyphoxa.config.provider_sections import MemoryGraphSettings, RecallMethod
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import (

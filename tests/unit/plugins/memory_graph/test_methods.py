@@ -12,7 +12,7 @@ import pytest
 
 from glyphoxa.chat.asker import ModelAsker
 from glyphoxa.chat.questions import Unparseable, validated
-from glyphoxa.config.memory_graph import MemoryGraphSettings, RecallMethod
+from glyphoxa.config.provider_sections import MemoryGraphSettings, RecallMethod
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.plugins.memory_graph.graph import MemoryGraph, Said, TalkGraph
 from glyphoxa.plugins.memory_graph.methods import GraphRecall, MemoriesChosen, picked_in

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy import bool_, float32, float64, intp
 from numpy.typing import NDArray
 
-from glyphoxa.config.memory_graph import MemoryGraphSettings, RecallStage
+from glyphoxa.config.provider_sections import MemoryGraphSettings, RecallStage
 from glyphoxa.plugins.memory_graph.graph import MemoryGraph, Said, TalkGraph
 from glyphoxa.plugins.memory_graph.pipeline import GraphQuestion, Recollection, recall
 from tests.support.memory_graph import GRAPH_STAGES

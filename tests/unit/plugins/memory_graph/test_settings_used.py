@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from glyphoxa.chat.asker import ModelAsker
-from glyphoxa.config.memory_graph import MemoryGraphSettings
+from glyphoxa.config.provider_sections import MemoryGraphSettings
 from glyphoxa.domain.knowledge import Recalled, RecalledUtterance
 from glyphoxa.plugins.memory_graph.deep_recall import DeepRecall
 from glyphoxa.recall.recall import Recall

@@ -12,12 +12,9 @@ from numpy import float64, int64, intp
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from glyphoxa.config.memory_graph import MemoryGraphSettings
+from glyphoxa.config.provider_sections import MemoryGraphSettings
 from glyphoxa.plugins.memory_graph.diffusion import Edges, best, semantic_layer, spread, temporal_layer
-from glyphoxa.plugins.memory_graph.nmf_fista_dpp import (
-    diverse,
-    topic_boosts,
-)
+from glyphoxa.plugins.memory_graph.nmf_fista_dpp import diverse, topic_boosts
 
 Edge = tuple[int, int, str]
 KINDS = ("involved_in", "updates", "related", "mentions", "contradicts", "owes")
