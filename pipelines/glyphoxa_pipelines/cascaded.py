@@ -1,10 +1,16 @@
-"""A mouth as a cascade: memory, then a language model, then a voice."""
+"""A mouth as a cascade: memory, then a language model, then a voice; and a mouth with fallbacks.
+
+Your own pipeline takes the same `MouthSpec` as the entry point: see `docs/building.md`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from glyphoxa.npc.fallback_mouth import RescuedMouth
 from loguru import logger
 from pipecat.frames.frames import InterruptionFrame
 from pipecat.processors.frame_processor import FrameProcessor
@@ -14,13 +20,14 @@ from pipecat.services.tts_service import TTSService
 from glyphoxa.app.engines import MouthSpec
 from glyphoxa.chat.client import ChatClient
 from glyphoxa.chat.dialect import Dialects
+from glyphoxa.config.settings import Settings
 from glyphoxa.domain.ids import TurnId
 from glyphoxa.domain.turn import Asked, Character, Fault
 from glyphoxa.judgement.reply import ReplyCheck, invented_rolls
 from glyphoxa.judgement.safety import topics_of
 from glyphoxa.language.sentences import SentenceSplitter
 from glyphoxa.language.spoken_form import SpokenForm
-from glyphoxa.npc.mouth import Finished, MouthEvent
+from glyphoxa.npc.mouth import Finished, Mouth, MouthEvent
 from glyphoxa.prompt.prompt import Prompt, PromptShape
 from glyphoxa.prompt.wording import StandIns, wording
 from glyphoxa.providers.building import LLM, TTS, build, runs_here
@@ -259,3 +266,41 @@ class GraphMouth:
     def _interrupt(self) -> None:
         if self._line is not None:
             self._line.send(InterruptionFrame())
+
+
+# A mouth for each provider of the settings, in turn.
+
+
+async def open_cascaded(spec: MouthSpec) -> Mouth:
+    """Build a cascaded mouth with the configured fallbacks. Entry point `cascaded`."""
+    return in_turn(spec, spec.settings.in_turn, line="mouth")
+
+
+def in_turn(spec: MouthSpec, chain: Sequence[Settings], *, line: str, number: int = 1) -> Mouth:
+    """Build a cascaded mouth with its fallbacks.
+
+    Args:
+        chain: `Settings.in_turn`, from this mouth on.
+        number: Position of this mouth in the chain, from 1.
+    """
+    settings, *others = chain
+    name = line if number == 1 else f"{line}-{number}"
+    spec = replace(spec, settings=settings, gathered_for=spec.gathered_for or settings.budgets)
+    if not others:
+        return GraphMouth(spec, stages, line=name)
+    mouth = RescuedMouth(spec.npc.name, spec.listener, spec.now_ms, returns=True)
+    first, behind = replace(spec, listener=mouth.from_first), replace(spec, listener=mouth.from_second)
+    if settings.providers.tts != others[0].providers.tts:
+        behind = without_provider_voice(behind)
+    stalled_after_ms = settings.providers.llm.fallback_after_ms
+    graph = partial(stages, llm=llm_of(first, stalled_after_ms=stalled_after_ms))
+    mouth.join(
+        GraphMouth(first, graph, excuses=(), line=name, patience_ms=stalled_after_ms),  # the last mouth says excuses
+        in_turn(behind, others, line=line, number=number + 1),
+    )
+    return mouth
+
+
+def without_provider_voice(spec: MouthSpec) -> MouthSpec:
+    """Return the specification of a fallback: the campaign's provider voice belongs to the first provider."""
+    return replace(spec, npc=replace(spec.npc, voice=replace(spec.npc.voice, provider_voice=None)))

@@ -21,12 +21,14 @@ from pipecat.processors.audio.vad_processor import VADProcessor
 from pipecat.processors.frame_processor import FrameProcessor
 
 from glyphoxa.app.engines import EarSpec
-from glyphoxa.npc.table import INPUT_RATE_HZ
+from glyphoxa.npc.table import INPUT_RATE_HZ, Ear
+from glyphoxa.providers.building import STT, build
 from glyphoxa.turns.endpointing import Endpointing, SpeechEnd
 from glyphoxa_pipelines.host import RunningGraph, host_of
 from glyphoxa_processors.frames import KeytermsFrame
 from glyphoxa_processors.hot_context import KeywordPrefetcher
 from glyphoxa_processors.transcripts import EndOfTurn, PhoneticCorrector
+from glyphoxa_processors.whisper_stt import Recogniser, WhisperSTT
 
 _MIN_STOP_MS = 96
 """Three detector windows. With fewer, a single uncertain window would end the speech."""
@@ -190,3 +192,16 @@ class PipelineEar:
             return
         self._line.send(KeytermsFrame(names))
         self._told = names
+
+
+async def open_ear(spec: EarSpec) -> Ear:
+    """Build an ear. Entry point `ear`."""
+    whisper = spec.local.whisper
+    if whisper is None:
+        keyterms = spec.hints.keyterms()
+        stt = build(spec.settings.providers.stt, section=STT, keyterms=keyterms, language=spec.language)
+        return PipelineEar(spec, stt, keyterms=keyterms)
+    # All ears share one recogniser, because two at once on two cores are both late.
+    recogniser = host_of(spec.host).shared(Recogniser, lambda: Recogniser(whisper.transcribe))
+    stt = WhisperSTT(spec.player.id, recogniser, glossary=spec.hints.glossary, clock=spec.now_ms)
+    return PipelineEar(spec, stt)

@@ -1,11 +1,12 @@
-"""Frames of this project. An interruption drops those in transit, except `TurnOverFrame`."""
+"""Frames of this project, and notes on pipecat's. An interruption drops frames in transit, except `TurnOverFrame`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
-from pipecat.frames.frames import DataFrame, LLMContextFrame, MetricsFrame, SystemFrame
+from pipecat.frames.frames import DataFrame, Frame, LLMContextFrame, MetricsFrame, SystemFrame
 from pipecat.metrics.metrics import (
     MetricsData,
     ProcessingMetricsData,
@@ -15,6 +16,7 @@ from pipecat.metrics.metrics import (
     TTFBMetricsData,
 )
 
+from glyphoxa.domain.heard import Heard, HeardWord
 from glyphoxa.domain.ids import TurnId
 from glyphoxa.domain.turn import Asked, TierChoice, Unsaid
 from glyphoxa.observability.timing import Measure, ServiceTime
@@ -134,6 +136,41 @@ class KeytermsFrame(SystemFrame):
     """New names for a recogniser that accepts them while it listens."""
 
     names: Sequence[str]
+
+
+# Additional data of a transcript for the processors of an ear; travels with pipecat's frame.
+
+
+_KEY: Final = "glyphoxa.transcript"
+
+
+@dataclass(frozen=True, slots=True)
+class TranscriptNotes:
+    """Notes on a transcript.
+
+    Attributes:
+        words: The recogniser's data for each word, with offsets in the raw text.
+        sound_ms: Start of the words in the ear's sound.
+        segment: Number of speech segments begun before the transcribed sound ends.
+        revises: It replaces the last transcript.
+        heard: Written by the corrector.
+    """
+
+    words: tuple[HeardWord, ...] = ()
+    sound_ms: int | None = None
+    segment: int | None = None
+    revises: bool = False
+    heard: Heard | None = None
+
+
+def notes_of(frame: Frame) -> TranscriptNotes:
+    notes = frame.metadata.get(_KEY)
+    return notes if isinstance(notes, TranscriptNotes) else TranscriptNotes()
+
+
+def put_notes(frame: Frame, notes: TranscriptNotes) -> None:
+    """Replace the notes of a frame; see `dataclasses.replace`."""
+    frame.metadata[_KEY] = notes
 
 
 # pipecat's service metrics as `ServiceTime`.

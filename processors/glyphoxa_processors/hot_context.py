@@ -20,7 +20,7 @@ from pipecat.processors.frame_processor import FrameDirection, FrameProcessor
 from pipecat.services.llm_service import LLMService
 
 from glyphoxa.domain.ids import PlayerId, TurnId
-from glyphoxa.domain.turn import Asked, Fault, Stage, TierChoice
+from glyphoxa.domain.turn import Asked, Fault, Stage
 from glyphoxa.npc.mouth import Injected
 from glyphoxa.npc.toolbox import Toolbox
 from glyphoxa.prompt.prompt import (
@@ -42,7 +42,6 @@ from glyphoxa_processors.frames import (
     ReplyBeginsFrame,
     SecondTryFrame,
 )
-from glyphoxa_processors.pipecat_compat import ToolsSchema
 from glyphoxa_processors.speaker import Speaker
 from glyphoxa_processors.tools import declare
 
@@ -120,12 +119,8 @@ class HotContextInjector(FrameProcessor):
             await self.push_frame(LLMTextFrame(line))
             await self.push_frame(LLMFullResponseEndFrame())
             return
-        await self.push_frame(LLMContextFrame(context=as_context(self._asked, tools=self._declared(prompt.tier))))
-
-    def _declared(self, chosen: TierChoice | None) -> ToolsSchema | None:
-        if self._tools is None:
-            return None
-        return declare(self._tools if chosen is None else self._tools.at(chosen.tier))
+        tools = declare(self._tools, prompt.tier)
+        await self.push_frame(LLMContextFrame(context=as_context(self._asked, tools=tools)))
 
     async def _ask_once_more(self, again: SecondTryFrame) -> None:
         """Ask with the same prompt again, after a rejection.
@@ -139,7 +134,7 @@ class HotContextInjector(FrameProcessor):
             asked = _with_cue(asked, "language")
         elif again.fact:
             asked = _with_cue(asked, "fact", fact=again.fact)
-        tools = self._declared(asked.tier) if again.rejected.fault is Fault.DICE else None
+        tools = declare(self._tools, asked.tier) if again.rejected.fault is Fault.DICE else None
         await self.push_frame(AnotherTryFrame(context=as_context(asked, tools=tools)))
 
 

@@ -32,7 +32,11 @@ from glyphoxa.chat.marks import ReplyPart, ReplyText
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa_processors.frames import AnotherTryFrame, PrimeFrame, RetractFrame
 from glyphoxa_processors.hot_context import as_context
-from glyphoxa_processors.pipecat_compat import OpenAILLMAdapter
+
+try:
+    from pipecat.adapters.llm.services.open_ai_adapter import OpenAILLMAdapter
+except ImportError:  # before pipecat 1.14
+    from pipecat.adapters.services.open_ai_adapter import OpenAILLMAdapter
 
 MAX_REPLY_TOKENS = 160
 """More than a minute of speech, so a longer reply is a model error."""

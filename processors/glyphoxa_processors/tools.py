@@ -21,18 +21,28 @@ from pipecat.processors.aggregators.llm_context import LLMContext
 from pipecat.processors.frame_processor import FrameDirection, FrameProcessor
 from pipecat.services.llm_service import FunctionCallParams
 
+from glyphoxa.domain.turn import TierChoice
 from glyphoxa.npc.toolbox import Toolbox
-from glyphoxa_processors.pipecat_compat import FunctionSchema, ToolsSchema
+
+try:
+    from pipecat.adapters.llm.schemas.function_schema import FunctionSchema
+    from pipecat.adapters.llm.schemas.tools_schema import ToolsSchema
+except ImportError:  # before pipecat 1.14
+    from pipecat.adapters.schemas.function_schema import FunctionSchema
+    from pipecat.adapters.schemas.tools_schema import ToolsSchema
 
 _MAX_ROUNDS = 2
 """After this many, the model is asked without tools and has to speak."""
 
 
-def declare(tools: Toolbox) -> ToolsSchema:
-    """Return the tools of the NPC's tier with their handler, in pipecat's format."""
+def declare(tools: Toolbox | None, chosen: TierChoice | None) -> ToolsSchema | None:
+    """Return the tools of the chosen tier, else of the NPC's own, with their handler; None without tools."""
+    if tools is None:
+        return None
+    of_tier = tools if chosen is None else tools.at(chosen.tier)
 
     async def handle(params: FunctionCallParams) -> None:
-        await params.result_callback(await tools.call(params.function_name, params.arguments))
+        await params.result_callback(await of_tier.call(params.function_name, params.arguments))
 
     return ToolsSchema(
         standard_tools=[
@@ -43,7 +53,7 @@ def declare(tools: Toolbox) -> ToolsSchema:
                 required=list(spec.required),
                 handler=handle,
             )
-            for spec in tools.declared
+            for spec in of_tier.declared
         ]
     )
 

@@ -34,8 +34,7 @@ from glyphoxa.turns.endpointing import (
     TickAt,
     TurnOver,
 )
-from glyphoxa_processors.frames import TurnOverFrame
-from glyphoxa_processors.recogniser import notes_of, put_notes
+from glyphoxa_processors.frames import TurnOverFrame, notes_of, put_notes
 
 
 class PhoneticCorrector(FrameProcessor):

@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,9 +28,72 @@ from pipecat.frames.frames import (
 from pipecat.processors.frame_processor import FrameDirection, FrameProcessor
 from pipecat.utils.time import time_now_iso8601
 
+from glyphoxa.domain.heard import HeardWord
 from glyphoxa.domain.ids import PlayerId
-from glyphoxa_processors.frames import TurnOverFrame
-from glyphoxa_processors.recogniser import Recognised, Recogniser, TranscriptNotes, put_notes
+from glyphoxa_processors.frames import TranscriptNotes, TurnOverFrame, put_notes
+
+# One speech model, shared among ears: finals in order of request, partials only when it is idle.
+
+
+Pcm = NDArray[np.int16]
+
+
+class Recognised(Protocol):
+    """Result of a recogniser. See `glyphoxa.adapters.local.whisper.Transcription`."""
+
+    @property
+    def text(self) -> str: ...
+
+    @property
+    def words(self) -> tuple[HeardWord, ...]: ...
+
+
+class Transcribe(Protocol):
+    """Blocking; called in one thread. `retry` allows slower, safer decoding for a doubtful result."""
+
+    def __call__(self, pcm: Pcm, glossary: str, /, *, retry: bool) -> Recognised: ...
+
+
+class Recogniser:
+    """Runs a blocking recogniser in its own thread. Use it from one event loop only.
+
+    A final waits for at most one running partial. Partials are never queued, so they do not delay other ears' finals.
+    """
+
+    def __init__(self, transcribe: Transcribe) -> None:
+        self._transcribe = transcribe
+        self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="recogniser")
+        self._n_pending = 0
+
+    async def final(self, pcm: Pcm, glossary: str) -> Recognised:
+        """Transcribe a whole segment. Raises what the recogniser raises."""
+        return await self._run(lambda: self._transcribe(pcm, glossary, retry=True))
+
+    @property
+    def is_busy(self) -> bool:
+        return self._n_pending > 0
+
+    async def partial(self, pcm: Pcm, glossary: str, *, retry: bool = False) -> Recognised | None:
+        """Transcribe the sound so far; None if the model is busy."""
+        if self.is_busy:
+            return None
+        return await self._run(lambda: self._transcribe(pcm, glossary, retry=retry))
+
+    def close(self) -> None:
+        self._executor.shutdown(wait=False, cancel_futures=True)
+
+    async def _run(self, job: Callable[[], Recognised]) -> Recognised:
+        self._n_pending += 1
+        future = asyncio.get_running_loop().run_in_executor(self._executor, job)
+        # If the caller is cancelled, the job keeps running and stays pending until the thread is free.
+        future.add_done_callback(self._done)
+        return await asyncio.shield(future)
+
+    def _done(self, future: asyncio.Future[Recognised]) -> None:
+        self._n_pending -= 1
+        if not future.cancelled():
+            future.exception()  # retrieved, so that asyncio does not warn about an abandoned job
+
 
 # Pacing of partial transcripts.
 

@@ -14,7 +14,7 @@ from pipecat.frames.frames import (
 )
 
 from benchmarks.servers.deepgram import DeepgramServer, Heard, Word
-from glyphoxa_processors.recogniser import notes_of
+from glyphoxa_processors.frames import notes_of
 from tests.support.graph import RunningGraph
 from tests.support.provider import KEYS, ProviderNamed, make_stt
 

@@ -7,8 +7,7 @@ from contextlib import asynccontextmanager
 
 from glyphoxa.actors.clock import now_ms
 from glyphoxa.domain.heard import TurnEnded
-from glyphoxa_processors.recogniser import Recogniser
-from glyphoxa_processors.whisper_stt import WhisperSTT
+from glyphoxa_processors.whisper_stt import Recogniser, WhisperSTT
 from tests.support.pipecat_fakes import ALICE, Listening, Scripted, listening
 
 

@@ -27,7 +27,7 @@ from glyphoxa.domain.ids import CampaignId, EntityId, SceneId
 from glyphoxa.names.corrector import Corrected
 from glyphoxa.names.gazetteer import Gazetteer, entries_of
 from glyphoxa.names.keyterms import Hints
-from glyphoxa_pipelines.build import open_ear
+from glyphoxa_pipelines.ear import open_ear
 from glyphoxa_pipelines.host import PipelineHost
 from glyphoxa_processors.cloud import deepgram_stt
 from glyphoxa_processors.frames import KeytermsFrame

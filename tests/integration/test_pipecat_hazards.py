@@ -29,9 +29,9 @@ from glyphoxa.domain.heard import TurnEnded
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.npc.mouth import Finished
 from glyphoxa_pipelines.host import PipelineHost
-from glyphoxa_processors.recogniser import Recogniser, notes_of
+from glyphoxa_processors.frames import notes_of
 from glyphoxa_processors.transcripts import PhoneticCorrector
-from glyphoxa_processors.whisper_stt import WhisperSTT
+from glyphoxa_processors.whisper_stt import Recogniser, WhisperSTT
 from tests.support.patience import DEADLINE_S
 from tests.support.pipecat_fakes import (
     ALICE,

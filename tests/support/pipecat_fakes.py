@@ -36,9 +36,8 @@ from glyphoxa_pipelines.cascaded import GraphMouth, stages
 from glyphoxa_pipelines.ear import PipelineEar
 from glyphoxa_pipelines.host import PipelineHost
 from glyphoxa_processors.llm import SpokenLLM
-from glyphoxa_processors.recogniser import Recogniser, Transcribe
 from glyphoxa_processors.streamed_voice import HibariTTS
-from glyphoxa_processors.whisper_stt import WhisperSTT
+from glyphoxa_processors.whisper_stt import Recogniser, Transcribe, WhisperSTT
 from tests.support.chat_server import DONE, Answer, Body, ChatServer, Refused, chunk, completion, error, whole
 from tests.support.patience import DEADLINE_MS, DEADLINE_S
 

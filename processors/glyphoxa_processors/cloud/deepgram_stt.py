@@ -50,8 +50,7 @@ from glyphoxa.domain.heard import HeardWord
 from glyphoxa.language.words import SpokenWord, placed
 from glyphoxa.npc.table import INPUT_RATE_HZ
 from glyphoxa_processors.cloud.sound import SoundBuffer
-from glyphoxa_processors.frames import KeytermsFrame
-from glyphoxa_processors.recogniser import TranscriptNotes, put_notes
+from glyphoxa_processors.frames import KeytermsFrame, TranscriptNotes, put_notes
 from glyphoxa_processors.sockets import FAULTS, ProviderSocket, fault_of, object_in, reason_in, socket_url
 
 if TYPE_CHECKING:

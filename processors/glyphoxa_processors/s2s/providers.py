@@ -1,4 +1,4 @@
-"""OpenAI's Realtime protocol for text in, speech out."""
+"""The protocols of speech-to-speech providers, for text in, speech out: OpenAI's Realtime and Google's Gemini Live."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ _OF_THE_SESSION = frozenset({"session_expired", "conversation_already_has_active
 """Codes and types of errors that another session does not have."""
 
 
-def endpoint(connection: Connection, *, voice: str | None = None) -> Endpoint:
-    """Return the endpoint of OpenAI, or of a compatible service."""
+def openai_realtime(connection: Connection, *, voice: str | None = None) -> Endpoint:
+    """Return the endpoint of OpenAI's Realtime protocol, or of a compatible service."""
     return Endpoint(partial(RealtimeWire, connection, voice or "cedar"))
 
 
@@ -67,7 +67,7 @@ class RealtimeWire:
             {"type": "function", "name": spec.wire_name, "description": spec.description, "parameters": spec.schema}
             for spec in tools
         ]
-        items = (_message(message) for message in messages if message.role != "system")
+        items = (_openai_message(message) for message in messages if message.role != "system")
         return [
             _session(instructions=instructions_of(messages), tools=declared),
             *map(_creation, items),
@@ -130,7 +130,7 @@ def _response(*, may_call: bool) -> str:
     return json.dumps({"type": "response.create", "response": {"tool_choice": "auto" if may_call else "none"}})
 
 
-def _message(message: Message) -> dict[str, Any]:
+def _openai_message(message: Message) -> dict[str, Any]:
     kind = "output_text" if message.role == "assistant" else "input_text"
     return {"type": "message", "role": message.role, "content": [{"type": kind, "text": message.content}]}
 
@@ -154,3 +154,107 @@ def _calls(response: dict[str, Any]) -> Iterator[Call]:
         if value_at(item, "type", kind=str) == "function_call":
             call_id, name = value_at(item, "call_id", kind=str), value_at(item, "name", kind=str)
             yield Call(call_id, name, arguments_of(item.get("arguments") or ""))
+
+
+# Google's Gemini Live.
+
+
+_PATH = "ws/google.ai.generativelanguage.v1beta.GenerativeService.BidiGenerateContent"
+_LAST_WORDS_WITHIN_S = 0.5
+"""The server ends a turn after playback and reports earlier that generation is complete. The transcript may arrive a
+little later than that report."""
+
+
+def gemini_live(connection: Connection, *, voice: str | None = None) -> Endpoint:
+    """Return the endpoint of Google's Gemini Live protocol, or of a compatible service."""
+    return Endpoint(partial(LiveWire, connection, voice or "Charon"))
+
+
+class LiveWire:
+    """The messages of one connection. No item can be deleted or cut; instructions and tools are declared once."""
+
+    def __init__(self, connection: Connection, voice: str, instructions: str, tools: Sequence[ToolSpec]) -> None:
+        self.name = connection.model
+        self.url = f"{socket_url(connection.base_url or 'https://generativelanguage.googleapis.com')}/{_PATH}"
+        self.headers = {"x-goog-api-key": connection.key}
+        # Second-generation models answer once the conversation is complete; later ones wait for realtime input after
+        # it.
+        self._speaks_at_once = "gemini-2" in connection.model
+        declared = [
+            {"name": spec.wire_name, "description": spec.description, "parametersJsonSchema": spec.schema}
+            for spec in tools
+        ]
+        setup: dict[str, Any] = {
+            "model": connection.model if "/" in connection.model else f"models/{connection.model}",
+            "generationConfig": {
+                "responseModalities": ["AUDIO"],
+                "speechConfig": {"voiceConfig": {"prebuiltVoiceConfig": {"voiceName": voice}}},
+            },
+            "outputAudioTranscription": {},
+            # Otherwise an audio session ends after 15 minutes, even if idle.
+            "contextWindowCompression": {"slidingWindow": {}},
+        }
+        if instructions:
+            setup["systemInstruction"] = {"role": "user", "parts": [{"text": instructions}]}
+        if declared:
+            setup["tools"] = [{"functionDeclarations": declared}]
+        if not self._speaks_at_once:
+            setup["historyConfig"] = {"initialHistoryInClientContent": True}
+        self.opening = json.dumps({"setup": setup})
+        self._has_given = False
+        self._is_called = False
+
+    def ask(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> list[str]:
+        turns = [_content(message) for message in messages if message.role != "system"]
+        if self._speaks_at_once:
+            return [json.dumps({"clientContent": {"turns": turns, "turnComplete": True}})]
+        return [
+            json.dumps({"clientContent": {"turns": turns[:-1], "turnComplete": True}}),
+            json.dumps({"realtimeInput": {"text": messages[-1].content}}),
+        ]
+
+    def answer(self, answers: Sequence[tuple[Call, Any]], *, may_call: bool) -> list[str]:
+        self._has_given = False
+        responses = [{"id": call.id, "name": call.name, "response": found} for call, found in answers]
+        return [json.dumps({"toolResponse": {"functionResponses": responses}})]
+
+    def read(self, message: str | bytes, /) -> list[Given]:
+        told = object_in(message)
+        if error := value_at(told, "error", kind=dict):
+            raise SessionFailed(text_of(error))
+        given = list(_given(told))
+        self._has_given = self._has_given or bool(given)
+        content = value_at(told, "serverContent", kind=dict)
+        if "toolCall" in told:
+            self._is_called = True
+            return [*given, Ends()]
+        if content.get("interrupted"):
+            raise SessionLost("the server interrupted the reply")
+        if content.get("turnComplete"):
+            if not self._has_given and self._is_called:
+                # The end of the call's own turn, which may arrive after the answer to the call.
+                self._is_called = False
+                return []
+            if not self._has_given and (why := value_at(content, "turnCompleteReason", kind=str)):
+                raise SessionFailed(f"the model gave no reply: {why}")
+            return [*given, Ends()]
+        if content.get("generationComplete") and self._has_given:
+            return [*given, Ends(_LAST_WORDS_WITHIN_S)]
+        return given
+
+
+def _content(message: Message) -> dict[str, Any]:
+    role = "model" if message.role == "assistant" else "user"
+    return {"role": role, "parts": [{"text": message.content}]}
+
+
+def _given(message: Mapping[str, Any]) -> Iterator[Given]:
+    # Words first, because they identify the sound.
+    if words := value_at(message, "serverContent", "outputTranscription", "text", kind=str):
+        yield SpokenWords(words)
+    for part in value_at(message, "serverContent", "modelTurn", "parts", kind=list):
+        if sound := pcm_of(value_at(part, "inlineData", "data", kind=str)):
+            yield SpokenSound(sound)
+    for call in value_at(message, "toolCall", "functionCalls", kind=list):
+        arguments = arguments_of(value_at(call, kind=dict).get("args") or {})
+        yield Call(value_at(call, "id", kind=str), value_at(call, "name", kind=str), arguments)
