@@ -22,7 +22,8 @@ from glyphoxa.domain.ids import EntityId
 from glyphoxa.language.words import fold
 from glyphoxa.names.corrector import Corrected, Corrector
 from glyphoxa.names.first_design import first_corrector
-from glyphoxa.names.gazetteer import Entry, Gazetteer
+from glyphoxa.names.gazetteer import Gazetteer
+from glyphoxa.names.naming import Entry
 
 OWN = DATA / "names"
 

@@ -1,1 +1,0 @@
-"""The actor runtime: mailboxes, supervision, deadlines and circuit breakers."""

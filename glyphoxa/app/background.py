@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from loguru import logger
 
 from glyphoxa.actors.clock import now_ms
-from glyphoxa.actors.pacing import LONGEST_WAIT_MS, RateLimit
+from glyphoxa.actors.limits import LONGEST_WAIT_MS, RateLimit
 from glyphoxa.adapters.postgres.reading_progress import PostgresChronicleLog
 from glyphoxa.adapters.postgres.server.listen import NAMES, SAID
 from glyphoxa.adapters.postgres.store import Store

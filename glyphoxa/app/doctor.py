@@ -36,8 +36,7 @@ from glyphoxa.adapters.local.machine import is_busy
 from glyphoxa.adapters.postgres.server.database import Condition, condition_of
 from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres
 from glyphoxa.adapters.tls import good_until
-from glyphoxa.app.engines import installed, read_playable
-from glyphoxa.app.languages import campaign_of, for_campaign, language_findings
+from glyphoxa.app.engines import campaign_of, for_campaign, installed, language_findings, read_playable
 from glyphoxa.app.models import named, weights_for
 from glyphoxa.chat.models import CHAT_MODELS, OTHERS_BYTES, ChatModel, Machine, is_a_path, judged
 from glyphoxa.config.check import Finding, Level, check, chosen_providers, place_of_memory, ports

@@ -1,4 +1,4 @@
-"""The specifications of ears and mouths, and the lookup of the pipelines that build them.
+"""The specifications of ears and mouths, the lookup of the pipelines that build them, and checks of what they can play.
 
 Glyphoxa does not import pipecat. A wheel with pipelines registers its builders as entry points of the group
 `glyphoxa.pipelines`. An NPC's `engine` is such a name, or a name that the settings map to a file of the user. `ear`
@@ -8,23 +8,26 @@ builds the ears, `host` runs the graphs, `live_check` asks providers.
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-from glyphoxa.app.languages import language_findings
+from glyphoxa.adapters.weights.store import own_manifest
 from glyphoxa.app.models import LocalModels
 from glyphoxa.config.campaign_checks import CampaignDocument, NpcBlock
 from glyphoxa.config.campaign_file import CampaignFile, read_campaign
+from glyphoxa.config.check import Finding, chosen_providers
 from glyphoxa.config.located_yaml import Wrong, YamlPath
 from glyphoxa.config.sections import NO_MOUTHS, file_and_function, missing_files, not_a_name
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.budgets import Budgets
 from glyphoxa.domain.campaign import Campaign, Npc, Player
-from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
+from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import PlayerId
+from glyphoxa.language.lexicon import primary_language
 from glyphoxa.names.corrector import Correct
 from glyphoxa.names.keyterms import Hints
 from glyphoxa.npc.mouth import Listener, Mouth
@@ -32,8 +35,9 @@ from glyphoxa.npc.table import AudioSink, Ear, EarListener
 from glyphoxa.npc.toolbox import Toolbox
 from glyphoxa.observability.timing import ServiceTime
 from glyphoxa.prompt.prompt import HotContextSource
-from glyphoxa.providers.building import NONE, names
+from glyphoxa.providers.building import EMBEDDINGS, NONE, STT, TTS, Choice, find, names, weights_of
 from glyphoxa.providers.extras import not_installed
+from glyphoxa.providers.rows import Provider, rows
 
 GROUP = "glyphoxa.pipelines"
 
@@ -162,6 +166,80 @@ def _from_file(engine: str, path: Path, function: str) -> Any:
             f"engine {engine!r}: {path} has no function {function!r}: {did_you_mean(function, vars(module))}"
         )
     return builder
+
+
+# Languages of models and voices, as tags separated by spaces, compared with the campaign's; "" is any.
+
+
+@cache
+def _of_weights(name: str) -> str:
+    artefact = own_manifest().get(name)
+    return "" if artefact is None else artefact.languages
+
+
+def languages_of(row: Provider) -> str:
+    """Return the languages that a provider knows by default."""
+    return max(map(_of_weights, row.weights), key=len, default=row.languages)
+
+
+def in_words(languages: str) -> str:
+    """Return languages as users read them: the first four, and the number of others."""
+    first, others = languages.split()[:4], languages.split()[4:]
+    return ", ".join(first) + (f" and {len(others)} more" if others else "") or "any"
+
+
+def campaign_of(settings: Settings) -> Campaign | None:
+    """Return the campaign that the settings name; None without one, or if another check reports that it is wrong."""
+    try:
+        return None if settings.campaign is None else read_campaign(settings.campaign).campaign
+    except GlyphoxaError:
+        return None
+
+
+def for_campaign(settings: Settings, campaign: Campaign | None) -> Settings:
+    """Return the settings with a local recogniser that knows the campaign's language, unless they name its model."""
+    stt = settings.providers.stt
+    weights = find(STT, stt.name).weights
+    fitting = [name for name in weights if campaign is None or _knows(_of_weights(name), campaign.language)]
+    if stt.model is not None or not fitting or fitting[0] == weights[0]:
+        return settings
+    providers = settings.providers.model_copy(update={"stt": stt.model_copy(update={"model": fitting[0]})})
+    return settings.model_copy(update={"providers": providers})
+
+
+def language_findings(settings: Settings, campaign: Campaign | None) -> Iterator[Finding]:
+    """Yield a warning for each part that does not know the campaign's language. Named hosted models are not checked."""
+    if campaign is None:
+        return
+    for subject, section, choice in chosen_providers(for_campaign(settings, campaign)):
+        row = find(section, choice.name)
+        known = _known_to(row, section, choice, campaign)
+        if not _knows(known, campaign.language):
+            text = f"{row.name} is made for {in_words(known)}, but the campaign's language is {campaign.language}"
+            remedy = _remedy(row, section, campaign.language, is_fallback=" fallback " in subject)
+            yield Finding("warning", subject, f"{text}: {remedy}")
+
+
+def _known_to(row: Provider, section: str, choice: Choice, campaign: Campaign) -> str:
+    if row.runs_here:
+        return next(map(_of_weights, weights_of(section, choice)), row.languages)
+    has_voices = all(npc.voice.provider_voice or getattr(choice, "voice", None) for npc in campaign.npcs)
+    return "" if choice.model not in (None, row.model) or (section == TTS and has_voices) else row.languages
+
+
+def _remedy(row: Provider, section: str, language: str, *, is_fallback: bool) -> str:
+    if row.runs_here and _knows(languages_of(row), language):
+        return f"remove {section}.model from the settings"
+    fitting = [one for one in rows() if one.kind == row.kind and _knows(languages_of(one), language)]
+    others = [f"{one.name} (with a model)" if "model" in one.needs else one.name for one in fitting]
+    others += [NONE] if section == EMBEDDINGS else []
+    own = "" if row.runs_here else f", or {section}.{'voice' if section == TTS else 'model'} to one that knows it"
+    setting = f"{section}.{'fallback' if is_fallback else 'name'}"
+    return f"set {setting} in the settings to {' or '.join(others) or 'one that knows it'}{own}"
+
+
+def _knows(languages: str, language: str) -> bool:
+    return not languages or primary_language(language) in languages.split()
 
 
 # Whether a campaign can be played. Checked by `campaign check`, `campaign load` and the table before anything is

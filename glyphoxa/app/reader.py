@@ -22,10 +22,9 @@ from typing import Final
 
 from loguru import logger
 
-from glyphoxa.actors.circuit_breaker import CircuitBreaker
 from glyphoxa.actors.clock import loop_ms
 from glyphoxa.actors.deadline import ClosingStack, done_within
-from glyphoxa.actors.pacing import QuietGate
+from glyphoxa.actors.limits import CircuitBreaker, QuietGate
 from glyphoxa.actors.supervisor import Supervisor, follow
 from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.adapters.postgres.server.listen import SAID

@@ -28,8 +28,7 @@ from glyphoxa.app.background import (
     open_asking,
     summariser_at_table,
 )
-from glyphoxa.app.engines import EarSpec, Host, MouthSpec, OpenMouth, read_playable
-from glyphoxa.app.languages import for_campaign, language_findings
+from glyphoxa.app.engines import EarSpec, Host, MouthSpec, OpenMouth, for_campaign, language_findings, read_playable
 from glyphoxa.app.memory import TableMemory, open_store_for
 from glyphoxa.app.models import LocalModels, load_local_models
 from glyphoxa.app.reader import BackgroundReader, open_reader

@@ -12,10 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from glyphoxa.actors.circuit_breaker import CircuitBreaker
 from glyphoxa.actors.clock import loop_ms
 from glyphoxa.actors.deadline import answered_within
-from glyphoxa.actors.pacing import RateLimit
+from glyphoxa.actors.limits import CircuitBreaker, RateLimit
 from glyphoxa.chat.questions import Answer, ModelQuestion, StructuredLlm, Unparseable, validated
 
 _AGAIN: Final = 0.3

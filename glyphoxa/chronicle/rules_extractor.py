@@ -36,8 +36,9 @@ from glyphoxa.language.roles import OTHERS
 from glyphoxa.language.sentences import parts_of
 from glyphoxa.language.table_talk import marked_out_of_character, out_of_character
 from glyphoxa.language.words import fold, words
-from glyphoxa.names.gazetteer import Entry, Gazetteer, Mention, Name
-from glyphoxa.names.naming import described_in, fits_person
+from glyphoxa.names.gazetteer import Gazetteer
+from glyphoxa.names.naming import Entry, Name, described_in, fits_person
+from glyphoxa.names.reader import Mention
 from glyphoxa.world.state import WorldEntity
 
 PEOPLE: Final = ("npc", "player")

@@ -11,7 +11,7 @@ from pathlib import Path
 from rich.text import Text
 
 from glyphoxa.app.doctor import ask_providers, before_a_table, of_settings, without_settings
-from glyphoxa.app.languages import languages_of
+from glyphoxa.app.engines import languages_of
 from glyphoxa.cli.render import show_rows
 from glyphoxa.cli.scope import CONFIG as CONFIG_FILE
 from glyphoxa.cli.verb import Verb, argument, at_once

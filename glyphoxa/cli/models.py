@@ -16,7 +16,7 @@ from rich.text import Text
 from glyphoxa.adapters.local.machine import is_busy
 from glyphoxa.adapters.weights.download import ShownProgress
 from glyphoxa.adapters.weights.store import ModelFile, WeightStore
-from glyphoxa.app.languages import campaign_of, for_campaign, in_words, languages_of
+from glyphoxa.app.engines import campaign_of, for_campaign, in_words, languages_of
 from glyphoxa.app.models import needed, weights_for
 from glyphoxa.chat.models import CHAT_MODELS, WITHIN_S, Machine, Measured, Reckoned, best, hub_name, judged
 from glyphoxa.cli.render import show_rows

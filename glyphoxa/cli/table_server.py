@@ -33,9 +33,16 @@ from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.events import SessionEnds
 from glyphoxa.npc.table import IceServer, Peers, Table
-from glyphoxa.web.access.consent_register import CONSENT_LANGUAGES, ConsentRegister, consent_text
 from glyphoxa.web.access.links import Entrance, Links
-from glyphoxa.web.access.records import AuditKind, AuditLog, audit_path, consents_path
+from glyphoxa.web.access.records import (
+    CONSENT_LANGUAGES,
+    AuditKind,
+    AuditLog,
+    ConsentRegister,
+    audit_path,
+    consent_text,
+    consents_path,
+)
 from glyphoxa.web.app import OwnLinesOfTable, create_app
 from glyphoxa.web.desk.frame import DeskFrame, ServedTable, add_pages
 from glyphoxa.web.desk.live import add_desk

@@ -38,7 +38,8 @@ from glyphoxa.names.evidence import (
     probability,
     weight_of,
 )
-from glyphoxa.names.gazetteer import MIN_LENGTH_RATIO, SHORTEST, Gazetteer, Name, Similarity, Spelling
+from glyphoxa.names.gazetteer import MIN_LENGTH_RATIO, SHORTEST, Gazetteer, Similarity, Spelling
+from glyphoxa.names.naming import Name
 
 
 @dataclass(frozen=True, slots=True)

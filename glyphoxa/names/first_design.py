@@ -20,7 +20,8 @@ from glyphoxa.domain.heard import HeardWord, PhoneticCode, Similarity
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.language.words import Word
 from glyphoxa.names.corrector import Corrector, Match
-from glyphoxa.names.gazetteer import Gazetteer, Name
+from glyphoxa.names.gazetteer import Gazetteer
+from glyphoxa.names.naming import Name
 from glyphoxa.names.sound import coder_of
 
 

@@ -26,7 +26,8 @@ from glyphoxa.domain.heard import Correction, Utterance
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.language.lexicon import Vocabulary
 from glyphoxa.language.sentences import RoomLeft
-from glyphoxa.names.gazetteer import Gazetteer, Name
+from glyphoxa.names.gazetteer import Gazetteer
+from glyphoxa.names.naming import Name
 from glyphoxa.names.wrong_forms import LearnedName
 
 # Deepgram accepts about 100 key terms and 500 tokens in total; beyond that it rejects the request.

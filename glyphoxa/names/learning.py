@@ -19,8 +19,8 @@ from glyphoxa.domain.events import TableEvent, UtteranceKept, UtteranceRevised
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, UtteranceId
 from glyphoxa.language.words import fold
-from glyphoxa.names.gazetteer import Entry, Gazetteer
-from glyphoxa.names.naming import Called, Resolver
+from glyphoxa.names.gazetteer import Gazetteer
+from glyphoxa.names.naming import Called, Entry, Resolver
 from glyphoxa.names.wrong_forms import (
     ENOUGH_OF_ORDINARY_WORDS,
     AlreadyTaken,

@@ -29,8 +29,8 @@ from glyphoxa.language.roles import ARTICLES, KIN, TITLES, CastMember, cast_of, 
 from glyphoxa.language.sentence_form import Form, all_of, form_of
 from glyphoxa.language.table_talk import marked_out_of_character, out_of_character
 from glyphoxa.language.words import Word, fold, words
-from glyphoxa.names.gazetteer import Entry, Gazetteer
-from glyphoxa.names.naming import parts_of, titles_of
+from glyphoxa.names.gazetteer import Gazetteer
+from glyphoxa.names.naming import Entry, parts_of, titles_of
 
 _WORDS: Final = lexicon("calls")
 _WHISPERED: Final = _WORDS.compile(

@@ -20,8 +20,8 @@ from glyphoxa.language.facts import Names
 from glyphoxa.language.lexicon import Vocabulary, lexicon
 from glyphoxa.language.words import Word, fold, words
 from glyphoxa.names.evidence import confidences_of
-from glyphoxa.names.gazetteer import MIN_LENGTH_RATIO, Gazetteer, Name, likeness
-from glyphoxa.names.naming import looks_like_a_name
+from glyphoxa.names.gazetteer import MIN_LENGTH_RATIO, Gazetteer, likeness
+from glyphoxa.names.naming import Name, looks_like_a_name
 
 # When a wrong form ("Blue Crabin") is replaced by a name ("Vukradin") without review.
 #

@@ -35,7 +35,7 @@ from typing import Final, Protocol
 
 from loguru import logger
 
-from glyphoxa.actors.circuit_breaker import CircuitBreaker
+from glyphoxa.actors.limits import CircuitBreaker
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.ids import NpcId, TurnId
 from glyphoxa.domain.turn import NO_PROMPT, AssembledPrompt, Stage, TierChoice, Unsaid

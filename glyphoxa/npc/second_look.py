@@ -37,8 +37,8 @@ from glyphoxa.language.prompt_quotes import in_one_line
 from glyphoxa.language.sentences import shortened
 from glyphoxa.language.words import Places, Put, Word, applied, fold, words, words_of_text
 from glyphoxa.names.evidence import confidences_of
-from glyphoxa.names.gazetteer import SHORTEST, Gazetteer, Name, likeness
-from glyphoxa.names.naming import looks_like_a_name
+from glyphoxa.names.gazetteer import SHORTEST, Gazetteer, likeness
+from glyphoxa.names.naming import Name, looks_like_a_name
 
 _WITHIN_NAMES: Final = lexicon("names").words("within")
 

@@ -25,7 +25,7 @@ from typing import Final
 
 from loguru import logger
 
-from glyphoxa.actors.pacing import SharedRead
+from glyphoxa.actors.limits import SharedRead
 from glyphoxa.domain.calendar import CampaignTimes
 from glyphoxa.domain.errors import GlyphoxaError, Unavailable
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, UtteranceId

@@ -25,9 +25,9 @@ from loguru import logger
 from numpy import bool_, float32, int32, intp
 from numpy.typing import NDArray
 
-from glyphoxa.actors.circuit_breaker import CircuitBreaker
 from glyphoxa.actors.clock import loop_ms
 from glyphoxa.actors.deadline import answered_within, end_tasks
+from glyphoxa.actors.limits import CircuitBreaker
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.language.sentences import sentence_spans
 from glyphoxa.language.words import words

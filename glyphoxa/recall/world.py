@@ -21,7 +21,7 @@ from typing import Final, Generic, TypeVar
 
 from loguru import logger
 
-from glyphoxa.actors.pacing import SharedRead
+from glyphoxa.actors.limits import SharedRead
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId, SessionId

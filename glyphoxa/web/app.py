@@ -21,9 +21,8 @@ from glyphoxa.dm.ports import CitedUtterance
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable, counted
 from glyphoxa.domain.ids import CampaignId, PlayerId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.npc.table import ConnectPeer, Offer, OfferedServer, Table
-from glyphoxa.web.access.consent_register import sends_sound, sitter
 from glyphoxa.web.access.links import COOKIE_VALID_S, BadInvitation, Entrance, Visitor
-from glyphoxa.web.access.records import AuditKind
+from glyphoxa.web.access.records import AuditKind, sends_sound, sitter
 from glyphoxa.web.access.roles import Action, Forbidden, Grant, Grants, NotInvited, Role
 from glyphoxa.web.events import Json, memory_json, scene_json, whole_scene_json
 from glyphoxa.web.hub import CloseReason, Hub, PageOutbox, PageReader

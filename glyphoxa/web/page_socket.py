@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from glyphoxa.actors.clock import loop_ms
 from glyphoxa.actors.deadline import done_within, end_tasks
-from glyphoxa.actors.pacing import RateLimit
+from glyphoxa.actors.limits import RateLimit
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
 from glyphoxa.domain.ids import LineId, PlayerId, SceneId, is_line
 from glyphoxa.npc.table import Table

@@ -10,7 +10,6 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from glyphoxa.npc.fallback_mouth import RescuedMouth
 from loguru import logger
 from pipecat.frames.frames import InterruptionFrame
 from pipecat.processors.frame_processor import FrameProcessor
@@ -27,7 +26,7 @@ from glyphoxa.judgement.reply import ReplyCheck, invented_rolls
 from glyphoxa.judgement.safety import topics_of
 from glyphoxa.language.sentences import SentenceSplitter
 from glyphoxa.language.spoken_form import SpokenForm
-from glyphoxa.npc.mouth import Finished, Mouth, MouthEvent
+from glyphoxa.npc.mouth import Finished, Mouth, MouthEvent, RescuedMouth
 from glyphoxa.prompt.prompt import Prompt, PromptShape
 from glyphoxa.prompt.wording import StandIns, wording
 from glyphoxa.providers.building import LLM, TTS, build, runs_here

@@ -8,8 +8,8 @@ import pytest
 from playwright.async_api import expect
 
 from glyphoxa.config.settings import Settings
-from glyphoxa.web.access.consent_register import ConsentRegister, consent_text
 from glyphoxa.web.access.links import Entrance
+from glyphoxa.web.access.records import ConsentRegister, consent_text
 from tests.support.axe import violations
 from tests.support.browser import Open, sit
 from tests.support.web_table import TAMSIN, TwinTable, served

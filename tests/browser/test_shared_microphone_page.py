@@ -10,8 +10,8 @@ from playwright.async_api import Browser, expect
 
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.ids import PlayerId
-from glyphoxa.web.access.consent_register import ConsentRegister, consent_text
 from glyphoxa.web.access.links import Entrance, Links
+from glyphoxa.web.access.records import ConsentRegister, consent_text
 from glyphoxa.web.access.roles import Grant, Role
 from tests.support.axe import violations
 from tests.support.browser import a_page, say, sit

@@ -34,7 +34,8 @@ from glyphoxa.dm.imported import ImportKind
 from glyphoxa.domain.errors import Corrupt, InvalidInput
 from glyphoxa.domain.ids import CampaignId, EntityId
 from glyphoxa.language.words import applied, composed
-from glyphoxa.names.gazetteer import Entry, Gazetteer
+from glyphoxa.names.gazetteer import Gazetteer
+from glyphoxa.names.naming import Entry
 from glyphoxa.npc.second_look import CorrectedTranscript, Span, declared_in, verified
 from glyphoxa.plugins.imports.csv_tables import read_csv_tables
 from glyphoxa.plugins.imports.files import open_source

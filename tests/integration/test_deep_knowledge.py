@@ -9,13 +9,14 @@ from typing import Any
 
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.app.background import deep_recall, memory_of, timeline_writer
+from glyphoxa.cli.scope import CAMPAIGN
 from glyphoxa.config.provider_sections import DeepRecallSettings
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.ids import SessionId
 from glyphoxa.domain.knowledge import RecalledFact, RecalledSummary
 from glyphoxa.npc.toolbox import Toolbox
 from glyphoxa.transcript.ports import TalkQuery
-from tests.integration.test_chronicle import CAMPAIGN, EVENING, a_known_party, read_new, said
+from tests.integration.test_chronicle import EVENING, a_known_party, read_new, said
 from tests.support.builders import INNKEEPER, SMITH
 
 LINES = (

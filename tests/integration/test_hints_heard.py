@@ -16,8 +16,9 @@ from glyphoxa.adapters.local.whisper import Whisper
 from glyphoxa.adapters.weights.store import WeightStore
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.domain.ids import EntityId
-from glyphoxa.names.gazetteer import Entry, Gazetteer, entries_of
+from glyphoxa.names.gazetteer import Gazetteer, entries_of
 from glyphoxa.names.keyterms import Hints
+from glyphoxa.names.naming import Entry
 from tests.support.builders import a_campaign
 
 pytestmark = pytest.mark.models

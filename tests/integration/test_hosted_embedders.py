@@ -14,8 +14,7 @@ import pytest
 from benchmarks.servers.google import GeminiServer
 from benchmarks.servers.openai import OpenAiServer
 from benchmarks.servers.vectors import Vectors, invented
-from glyphoxa.actors.circuit_breaker import COOLDOWN_MS, MAX_FAILURES
-from glyphoxa.actors.pacing import QuietGate
+from glyphoxa.actors.limits import COOLDOWN_MS, MAX_FAILURES, QuietGate
 from glyphoxa.adapters.google_models import GoogleEmbeddings
 from glyphoxa.adapters.hosted_embedding import HostedEmbeddings
 from glyphoxa.adapters.openai_models import OpenAiEmbeddings

@@ -24,8 +24,8 @@ from glyphoxa.npc.tool_spec import MAX_ASKED, CallableTool, ToolSpec
 from glyphoxa.plugins.mcp.dm_tools import dm_tools
 from glyphoxa.plugins.mcp.offered import MAX_ANSWERED, ToolOffer, memory_tools
 from glyphoxa.transcript.sessions import SummarySentence, View
-from glyphoxa.world.event_kinds import EntityAdded
-from glyphoxa.world.event_log import Cause, FactRejected, FactStated
+from glyphoxa.world.event_kinds import EntityAdded, FactRejected, FactStated
+from glyphoxa.world.event_log import Cause
 from tests.support.builders import an_utterance
 from tests.support.command_line import ELOWEN, GRIMJAW, SALTMERE, SCARED, a_settings_file
 from tests.support.mcp import (

@@ -31,7 +31,8 @@ from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.heard import HeardWord
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId
 from glyphoxa.language.words import words
-from glyphoxa.names.gazetteer import Entry, Gazetteer
+from glyphoxa.names.gazetteer import Gazetteer
+from glyphoxa.names.naming import Entry
 from glyphoxa.npc.revision import Asking, Doubted, SecondLook
 from glyphoxa.plugins.memory_graph.graph import MemoryGraph
 from glyphoxa.plugins.memory_graph.methods import GraphRecall

@@ -31,9 +31,8 @@ from glyphoxa.domain.events import Degraded, MemoryChanged, TurnFinished
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, UtteranceId
 from glyphoxa.domain.knowledge import HIDDEN
-from glyphoxa.web.access.consent_register import ConsentRegister, consent_text
 from glyphoxa.web.access.links import Entrance, Links
-from glyphoxa.web.access.records import consents_path
+from glyphoxa.web.access.records import ConsentRegister, consent_text, consents_path
 from glyphoxa.web.access.roles import Grant, Role
 from glyphoxa.web.app import create_app
 from glyphoxa.web.desk.frame import DeskFrame, ServedTable, add_pages

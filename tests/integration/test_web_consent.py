@@ -8,8 +8,7 @@ import httpx
 from loguru import logger
 
 from glyphoxa.config.settings import Settings
-from glyphoxa.web.access.consent_register import ConsentRegister, ConsentText, consent_text
-from glyphoxa.web.access.records import AuditKind
+from glyphoxa.web.access.records import AuditKind, ConsentRegister, ConsentText, consent_text
 from glyphoxa.web.access.roles import Grant, Role
 from tests.support.web_client import Browser, Tone, next_of
 from tests.support.web_door import Visitor, a_door

@@ -20,7 +20,8 @@ from glyphoxa.domain.ids import (
 )
 from glyphoxa.domain.knowledge import PUBLIC, Claim, Fact, Visibility
 from glyphoxa.domain.turn import Outcome, TurnRecord
-from glyphoxa.names.gazetteer import Entry, Gazetteer
+from glyphoxa.names.gazetteer import Gazetteer
+from glyphoxa.names.naming import Entry
 
 SMITH, INNKEEPER = NpcId("grimjaw"), NpcId("mirelle")
 TAMSIN, BRAN = PlayerId("tamsin"), PlayerId("bran")

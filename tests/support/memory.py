@@ -25,7 +25,8 @@ from glyphoxa.domain.turn import TurnRecord
 from glyphoxa.recall.vectors import QuestionVectors, TextVectors
 from glyphoxa.recall.world import World, WorldMemory
 from glyphoxa.transcript.ports import TalkQuery
-from glyphoxa.transcript.spool import Pending, SpoolPosition
+from glyphoxa.transcript.spool import Pending
+from glyphoxa.transcript.spool_files import SpoolPosition
 from glyphoxa.world.file_claims import state_of_file
 from glyphoxa.world.state import WorldEntity, WorldState
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from glyphoxa.actors.circuit_breaker import CircuitBreaker
+from glyphoxa.actors.limits import CircuitBreaker
 from glyphoxa.chat.asker import ModelAsker
 from glyphoxa.chat.questions import JsonSchema
 

@@ -18,7 +18,7 @@ from typing import Final, get_args
 
 from prometheus_client import Metric
 
-from glyphoxa.app.languages import languages_of
+from glyphoxa.app.engines import languages_of
 from glyphoxa.cli.main import ENVIRONMENT, commands, parser
 from glyphoxa.config.reference import reference
 from glyphoxa.observability.timing import Measure, ServiceTime

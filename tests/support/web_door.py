@@ -11,9 +11,8 @@ import httpx
 from websockets.asyncio.client import ClientConnection, connect
 
 from glyphoxa.app.scope import Scope
-from glyphoxa.web.access.consent_register import ConsentRegister
 from glyphoxa.web.access.links import Entrance, Links
-from glyphoxa.web.access.records import AuditKind
+from glyphoxa.web.access.records import AuditKind, ConsentRegister
 from glyphoxa.web.access.roles import Grant, Role
 from glyphoxa.web.app import OwnLinesOfTable
 from glyphoxa.web.seats import Pulse

@@ -22,7 +22,8 @@ from glyphoxa.adapters.postgres.server.database import CampaignQueries, Database
 from glyphoxa.adapters.postgres.server.sql import load_queries
 from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable, counted, did_you_mean
 from glyphoxa.domain.ids import CampaignId, EntityId
-from glyphoxa.names.gazetteer import Entry, Gazetteer
+from glyphoxa.names.gazetteer import Gazetteer
+from glyphoxa.names.naming import Entry
 from glyphoxa.recall.vectors import Embedder, Piece, WrongDimensions, chunk_id, hash_of, is_usable, pieces_of
 
 if TYPE_CHECKING:

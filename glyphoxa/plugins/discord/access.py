@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from glyphoxa.actors.pacing import RateLimit
+from glyphoxa.actors.limits import RateLimit
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import PlayerId
 from glyphoxa.plugins.discord.settings import DiscordSettings

@@ -30,8 +30,7 @@ from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.files import PRIVATE, open_private, replace_file
 from glyphoxa.domain.ids import PlayerId
 from glyphoxa.npc.table import IceServer
-from glyphoxa.web.access.consent_register import ConsentRegister
-from glyphoxa.web.access.records import AuditKind, links_path
+from glyphoxa.web.access.records import AuditKind, ConsentRegister, links_path
 from glyphoxa.web.access.roles import EVERYTHING, Action, Forbidden, Grant, Grants, NotInvited, Refusal, Role
 
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from glyphoxa.adapters.local.whisper import task_of
-from glyphoxa.app.engines import read_playable
-from glyphoxa.app.languages import campaign_of, for_campaign, language_findings
+from glyphoxa.app.engines import campaign_of, for_campaign, language_findings, read_playable
 from glyphoxa.app.models import needed
 from glyphoxa.app.table import open_table
 from glyphoxa.cli.main import main

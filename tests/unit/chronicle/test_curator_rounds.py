@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glyphoxa.actors.circuit_breaker import CircuitBreaker
+from glyphoxa.actors.limits import CircuitBreaker
 from glyphoxa.chat.asker import ModelAsker, QuestionLimits
 from glyphoxa.chat.questions import Unparseable
 from glyphoxa.chronicle.curator import MAX_ROUNDS, Curating, Curator

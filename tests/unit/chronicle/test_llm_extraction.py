@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from glyphoxa.actors.circuit_breaker import CircuitBreaker
-from glyphoxa.actors.pacing import RateLimit
+from glyphoxa.actors.limits import CircuitBreaker, RateLimit
 from glyphoxa.chat.asker import ModelAsker, QuestionLimits
 from glyphoxa.chat.questions import Unparseable, parsed
 from glyphoxa.chronicle.effects import effects_of

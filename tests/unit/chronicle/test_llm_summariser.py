@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 
-from glyphoxa.actors.circuit_breaker import MAX_FAILURES
+from glyphoxa.actors.limits import MAX_FAILURES
 from glyphoxa.chat.questions import Unparseable
 from glyphoxa.chronicle.llm_task import ClaimRejected, VisibleLines
 from glyphoxa.chronicle.summaries import LlmSummariser

@@ -12,7 +12,8 @@ import pytest
 from glyphoxa.chronicle.summaries import LineSelection
 from glyphoxa.domain.events import UtteranceKept
 from glyphoxa.domain.heard import Utterance
-from glyphoxa.names.gazetteer import Entry, Gazetteer
+from glyphoxa.names.gazetteer import Gazetteer
+from glyphoxa.names.naming import Entry
 from glyphoxa.npc.session_state_keeper import SessionStateKeeper
 from glyphoxa.prompt.conversation import Conversation, RollingSummary
 from glyphoxa.transcript.sessions import DM_VIEW, View

@@ -18,7 +18,7 @@ from benchmarks.servers.google import GeminiServer
 from benchmarks.servers.openai import OpenAiServer
 from glyphoxa.adapters.local.llama import LlamaServer
 from glyphoxa.app.background import open_asker
-from glyphoxa.app.languages import languages_of
+from glyphoxa.app.engines import languages_of
 from glyphoxa.app.models import load_embedder, needed
 from glyphoxa.chat.models import LARGE, MIDDLE, PROFILES, SMALL, Profile, profile_by_name
 from glyphoxa.cli.main import main
@@ -30,7 +30,7 @@ from glyphoxa.domain.budgets import BUDGETS, STANDING_TOKENS, Budgets
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.providers.building import KINDS, NONE, RERANK, build, find, maker_of, names
 from glyphoxa.providers.rows import Provider, rows
-from glyphoxa.web.access.consent_register import consent_text
+from glyphoxa.web.access.records import consent_text
 
 KEYS = {row.key_env: "a-key" for row in rows() if row.key_env}
 CHOOSABLE = [(section, name) for section, kind in KINDS.items() for name in names(kind)]

@@ -16,7 +16,7 @@ from glyphoxa.config.sections import ProviderSettings, Section
 from glyphoxa.config.settings import PROVIDERS, settings_type
 from glyphoxa.providers.building import CHRONICLE, KINDS
 from glyphoxa.providers.rows import Kind
-from glyphoxa.web.access.consent_register import CONSENT_LANGUAGES, consent_text
+from glyphoxa.web.access.records import CONSENT_LANGUAGES, consent_text
 
 PRIVACY = (Path(__file__).parents[3] / "docs" / "privacy.md").read_text("utf-8")
 SENDS = {*PROVIDERS, *settings_type()().recipients(), "memory.postgres_dsn"}

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from pydantic import BaseModel
 
-from glyphoxa.app.languages import languages_of
+from glyphoxa.app.engines import languages_of
 from glyphoxa.cli.main import main
 from glyphoxa.config.reference import meanings_of, reference
 from glyphoxa.config.settings import Settings

@@ -12,8 +12,9 @@ from glyphoxa.domain.campaign import Scene
 from glyphoxa.domain.events import SceneChanged, UtteranceKept
 from glyphoxa.domain.ids import EntityId, SceneId
 from glyphoxa.language.lexicon import vocabulary_of
-from glyphoxa.names.gazetteer import Entry, Gazetteer
+from glyphoxa.names.gazetteer import Gazetteer
 from glyphoxa.names.keyterms import MAX_TERMS, MAX_TOKENS, Hints, estimated_tokens, oddness, pack
+from glyphoxa.names.naming import Entry
 from glyphoxa.names.wrong_forms import LearnedName, PairStatus
 from tests.support.builders import a_campaign, an_utterance
 

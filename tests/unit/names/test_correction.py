@@ -11,7 +11,8 @@ from glyphoxa.domain.heard import HeardWord
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.language.words import words
 from glyphoxa.names.corrector import Corrected, Corrector
-from glyphoxa.names.gazetteer import Entry, Gazetteer
+from glyphoxa.names.gazetteer import Gazetteer
+from glyphoxa.names.naming import Entry
 
 NAMES = (
     "Eldrinax", "Ironhold", "Grimjaw", "Tower of Whispers", "Bart", "Greta", "Glabbagool", "Vukradin", "Zhentarim",

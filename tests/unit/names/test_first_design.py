@@ -13,7 +13,8 @@ from glyphoxa.config.provider_sections import CorrectionSettings
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.names.corrector import Corrector
 from glyphoxa.names.first_design import first_corrector, smith_waterman
-from glyphoxa.names.gazetteer import Entry, Gazetteer
+from glyphoxa.names.gazetteer import Gazetteer
+from glyphoxa.names.naming import Entry
 
 
 def named(*names: str) -> Gazetteer:

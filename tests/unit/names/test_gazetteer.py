@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from glyphoxa.domain.campaign import Campaign, Entity, Npc, Player
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId
-from glyphoxa.names.gazetteer import Entry, Gazetteer, entries_of
+from glyphoxa.names.gazetteer import Gazetteer, entries_of
+from glyphoxa.names.naming import Entry
 from tests.support.builders import changed_names
 from tests.support.proof import n_examples
 

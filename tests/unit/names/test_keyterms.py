@@ -6,8 +6,9 @@ from glyphoxa.domain.campaign import Campaign, Entity, Npc, Player, Scene
 from glyphoxa.domain.events import SceneChanged, UtteranceKept, UtteranceRevised
 from glyphoxa.domain.heard import Correction, Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId
-from glyphoxa.names.gazetteer import Entry, Gazetteer, entries_of
+from glyphoxa.names.gazetteer import Gazetteer, entries_of
 from glyphoxa.names.keyterms import LATELY_MS, Hints
+from glyphoxa.names.naming import Entry
 from glyphoxa.names.wrong_forms import LearnedName, PairStatus, State
 from tests.support.builders import an_utterance, changed_names
 

@@ -10,7 +10,8 @@ from rapidfuzz.distance import JaroWinkler, Levenshtein
 
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.language.words import fold
-from glyphoxa.names.gazetteer import LONGEST, SHORTEST, Entry, Gazetteer, Name, NameIndex
+from glyphoxa.names.gazetteer import LONGEST, SHORTEST, Gazetteer, NameIndex
+from glyphoxa.names.naming import Entry, Name
 from tests.support.proof import n_examples
 
 OWN = Path(__file__).parents[3] / "benchmarks" / "data" / "names"

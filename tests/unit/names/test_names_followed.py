@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId
-from glyphoxa.names.gazetteer import Entry, Gazetteer
+from glyphoxa.names.gazetteer import Gazetteer
 from glyphoxa.names.learning import NamesFollowed, with_stored
+from glyphoxa.names.naming import Entry
 
 FILE = [Entry("Grimjaw", EntityId("g"), "npc"), Entry("Ironhold", EntityId("i"), "location")]
 TOWN = CampaignId("town")

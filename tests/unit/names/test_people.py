@@ -6,7 +6,8 @@ import pytest
 
 from glyphoxa.domain.campaign import Campaign, Npc
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId
-from glyphoxa.names.gazetteer import Entry, Gazetteer, entries_of
+from glyphoxa.names.gazetteer import Gazetteer, entries_of
+from glyphoxa.names.naming import Entry
 from glyphoxa.names.people import AddresseeMention, CallForms, understand
 
 

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from glyphoxa.domain.heard import Correction, HeardWord, Utterance
 from glyphoxa.domain.ids import EntityId, NpcId
-from glyphoxa.names.gazetteer import Entry, Gazetteer
+from glyphoxa.names.gazetteer import Gazetteer
+from glyphoxa.names.naming import Entry
 from glyphoxa.names.wrong_forms import FormHeard, SpelledOut
 from tests.support.builders import an_utterance
 

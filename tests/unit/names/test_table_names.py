@@ -15,7 +15,7 @@ from glyphoxa.domain.campaign import Entity, Player
 from glyphoxa.domain.events import SceneChanged, UtteranceKept
 from glyphoxa.domain.heard import NothingSaid, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import CampaignId, EntityId, PlayerId
-from glyphoxa.names.gazetteer import Entry
+from glyphoxa.names.naming import Entry
 from glyphoxa.names.table_names import TableNames
 from glyphoxa.names.wrong_forms import LearnedName
 from tests.support.builders import BRAN, SMITH, TAMSIN, a_campaign, a_draft, an_utterance, changed_names

@@ -11,7 +11,8 @@ from glyphoxa.domain.heard import Correction
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.language.words import fold
 from glyphoxa.names.corrector import Corrector
-from glyphoxa.names.gazetteer import Entry, Gazetteer
+from glyphoxa.names.gazetteer import Gazetteer
+from glyphoxa.names.naming import Entry
 from glyphoxa.names.wrong_forms import Uses, as_heard, is_ordinary, objection, proofs_of, warning
 from tests.support.builders import an_utterance
 

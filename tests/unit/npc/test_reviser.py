@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from loguru import logger
 
-from glyphoxa.actors.circuit_breaker import CircuitBreaker
+from glyphoxa.actors.limits import CircuitBreaker
 from glyphoxa.chat.asker import ModelAsker
 from glyphoxa.chat.questions import Unparseable
 from glyphoxa.domain.errors import Unavailable
@@ -21,7 +21,8 @@ from glyphoxa.domain.heard import Correction, HeardWord, SpeechStarted, Utteranc
 from glyphoxa.domain.ids import EntityId, UtteranceId
 from glyphoxa.language.words import words
 from glyphoxa.names.corrector import Corrected
-from glyphoxa.names.gazetteer import Entry, Gazetteer
+from glyphoxa.names.gazetteer import Gazetteer
+from glyphoxa.names.naming import Entry
 from glyphoxa.npc import second_look
 from glyphoxa.npc.revision import CAPACITY, MOST_TRIES, Asking, Reviser, SecondLook
 from tests.support.builders import INNKEEPER, SMITH, TAMSIN, an_utterance

@@ -14,7 +14,8 @@ from glyphoxa.domain.heard import Correction, HeardWord
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.language.words import applied, composed, words
 from glyphoxa.names.corrector import Corrector
-from glyphoxa.names.gazetteer import Entry, Gazetteer
+from glyphoxa.names.gazetteer import Gazetteer
+from glyphoxa.names.naming import Entry
 from glyphoxa.npc.second_look import (
     CorrectedTranscript,
     NameReplacement,

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from numpy import float32
 from numpy.typing import NDArray
 
-from glyphoxa.actors.circuit_breaker import COOLDOWN_MS, MAX_FAILURES
+from glyphoxa.actors.limits import COOLDOWN_MS, MAX_FAILURES
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.recall.vectors import LONGEST_MS, MOST_CHARACTERS, MOST_REMEMBERED, Embedder, LeftOut, QuestionVectors
 from tests.support.proof import n_examples

@@ -20,7 +20,8 @@ from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.heard import Correction, HeardWord
 from glyphoxa.domain.ids import NpcId, SessionId, UtteranceId
 from glyphoxa.transcript import spool_files
-from glyphoxa.transcript.spool import Spool, SpoolPosition
+from glyphoxa.transcript.spool import Spool
+from glyphoxa.transcript.spool_files import SpoolPosition
 from tests.support.builders import an_utterance
 from tests.support.proof import n_examples
 

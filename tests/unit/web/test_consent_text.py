@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from glyphoxa.config.settings import Settings
-from glyphoxa.web.access.consent_register import consent_text, sends_sound
+from glyphoxa.web.access.records import consent_text, sends_sound
 
 CLOUD = {
     "providers": {

@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 import pytest
 
 from glyphoxa.config.settings import Settings
-from glyphoxa.web.access.consent_register import CONSENT_LANGUAGES, consent_text
+from glyphoxa.web.access.records import CONSENT_LANGUAGES, consent_text
 from glyphoxa.web.app import STATIC
 
 

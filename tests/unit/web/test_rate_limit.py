@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from glyphoxa.actors.pacing import RateLimit
+from glyphoxa.actors.limits import RateLimit
 from glyphoxa.web.page_socket import MAX_TEXT_LENGTH, SHORTEST_LINE, SeatLimits
 
 

@@ -18,7 +18,7 @@ from glyphoxa.adapters.postgres.world.event_log import WorldLog
 from glyphoxa.adapters.postgres.world.transaction import WorldTransaction, world_transaction
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId, UtteranceId
 from glyphoxa.language.words import words
-from glyphoxa.names.gazetteer import Entry
+from glyphoxa.names.naming import Entry
 from glyphoxa.names.wrong_forms import (
     DECISIONS,
     MAX_UTTERANCES,

@@ -31,6 +31,7 @@ from glyphoxa.domain.knowledge import (
     secret_of,
     witnessed_by,
 )
+from glyphoxa.plugins.mcp.offered import PATIENT
 from glyphoxa.plugins.memory_graph.deep_recall import DeepRecall
 from glyphoxa.plugins.memory_graph.diffusion import CONDUCTANCE
 from glyphoxa.plugins.memory_graph.graph import Link, TalkGraph
@@ -44,7 +45,6 @@ from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH
 from tests.support.memory_graph import GRAPH_STAGES, PickingLlm, RerankerTwin
 from tests.support.proof import n_examples
 from tests.support.talk_feed import FeedTwin, an_embedder_of_words, said
-from tests.unit.plugins.memory_graph.test_deep_recall import PATIENT
 
 S1 = SessionId("s1")
 ILVARA, CAPE, GUILD, CURFEW = EntityId("ilvara"), EntityId("cape"), EntityId("guild"), EntityId("curfew")
