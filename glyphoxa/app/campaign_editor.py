@@ -1,19 +1,31 @@
-"""Checks, extends and saves the campaign file of an open table."""
+"""Checks, extends and saves the campaign file of an open table, and drafts an NPC for it."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+import yaml
+from pydantic import TypeAdapter
+
+from glyphoxa.adapters.local.hibari_voice import PRESETS
+from glyphoxa.adapters.postgres.reading_progress import PostgresChronicleLog
 from glyphoxa.adapters.postgres.server.offload import offload
+from glyphoxa.app.desk import Desk
 from glyphoxa.app.engines import read_playable
 from glyphoxa.app.scope import Scope
 from glyphoxa.config.campaign_edit import AtomicFile, additions, insert_all, stamp_of
 from glyphoxa.config.located_yaml import InvalidFile, Problem
 from glyphoxa.dm.campaign_diff import CampaignChanges
-from glyphoxa.domain.campaign import Campaign
+from glyphoxa.domain.campaign import Campaign, Exchange, Npc
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
+from glyphoxa.domain.ids import NpcId, SceneId
+from glyphoxa.domain.knowledge import PUBLIC
+from glyphoxa.prompt.identity import examples_draft, persona_draft
+from glyphoxa.transcript.sessions import LastSessions
+from glyphoxa.world.graph import Known
 
 MOST_CHARACTERS: Final = 1_000_000
 """Longer files are changed with an editor and `glyphoxa campaign load`."""
@@ -124,3 +136,53 @@ class CampaignEditor:
         except GlyphoxaError:
             self.file.replace(before, base=stamp_of(draft.text))
             raise
+
+
+async def npc_form(desk: Desk, name: str, campaign: Campaign, *, scene: SceneId | None = None) -> dict[str, str]:
+    """Draft the form that adds a person of the world to the campaign file, as an NPC that speaks.
+
+    Args:
+        name: The entity's name, alias or id.
+        campaign: The content of the campaign file.
+        scene: The NPC's scene; None, or one that is not in the file: the scene where a table would open.
+
+    Raises:
+        NotFound: There is no such entity.
+        InvalidInput: The name is ambiguous, or this entity is no person or already speaks.
+        Unavailable: The database is away.
+    """
+    entity = desk.resolver.entity(name)
+    if any(npc.entity_id == entity.id for npc in campaign.npcs):
+        raise InvalidInput(f"{entity.name} already speaks: the campaign file lists it under `npcs:`")
+    if entity.type != "npc":
+        hint = f"only a person of type 'npc' can speak (glyphoxa entity change {entity.id} --type npc)"
+        raise InvalidInput(f"{entity.name} is an entity of type {entity.type!r}: {hint}")
+    others = [each.entity for each in desk.seen if each.visibility != PUBLIC and each.entity.id != entity.id]
+    merged, _ = await PostgresChronicleLog(desk.store.database, desk.store.world).guarded(desk.campaign)
+    secret_names = [name for other in others for name in other.names]
+    secret_names += [name for other in merged for name in other.names]
+    # Of a person that not everybody may know of, the draft has only the name.
+    is_public = desk.resolver.visibility_of(entity.id) == PUBLIC
+    memory = desk.store.world_memory(desk.campaign)
+    known = (await memory.refresh()).known(NpcId(entity.id), entity.id) if is_public else None
+    # What is hidden about a person whom everybody knows is not for its NPC either.
+    documents = [one.document for one in await desk.imports.documents_of(entity.id)] if is_public else []
+    of_npc = [text for one in documents if not one.hidden for text in one.texts]
+    written = "\n".join(text.text for text in of_npc if text.for_npc == "persona")
+    said = [text.text for text in of_npc if text.for_npc == "example"]
+    npc = Npc(NpcId(entity.id), entity.id, entity.name, persona="")
+    drafted = examples_draft(campaign, npc, said, secrets=secret_names)
+    examples = TypeAdapter(list[Exchange]).dump_python(drafted, exclude_defaults=True)
+    last = LastSessions(desk.settings.data_directory).of(desk.campaign)
+    scenes = [each.id for each in campaign.scenes]
+    wanted = (scene, last.scene if last is not None else None, *scenes)
+    used = Counter(npc.voice.preset for npc in campaign.npcs)
+    return {
+        "entity": entity.id,
+        "name": entity.name,
+        "aliases": ", ".join(entity.aliases) if is_public else "",
+        "voice": min(PRESETS, key=lambda preset: used[preset]),
+        "scene": next((each for each in wanted if each in scenes), ""),
+        "persona": persona_draft(campaign, known or Known(entity), secret_names=secret_names, written=written),
+        "examples": yaml.safe_dump(examples, sort_keys=False, allow_unicode=True) if examples else "",
+    }

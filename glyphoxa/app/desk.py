@@ -1,29 +1,30 @@
-"""A campaign as the DM reads and changes it, on the command line and in the browser."""
+"""A campaign as the DM reads and changes it, on the command line and in the browser; and recaps of its sessions.
+
+A recap is the most salient lines of a session, for players, the DM or an NPC.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Final
-
-import yaml
-from pydantic import TypeAdapter
+from datetime import UTC, datetime
+from typing import Annotated, Final, Literal
 
 from glyphoxa.actors.clock import now_ms
-from glyphoxa.adapters.local.hibari_voice import PRESETS
 from glyphoxa.adapters.postgres.reading_progress import PostgresChronicleLog
 from glyphoxa.adapters.postgres.server.offload import offload
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.transcript.log import PostgresTurns
 from glyphoxa.adapters.postgres.world.imports import PostgresImports
-from glyphoxa.adapters.postgres.world.inspection import PostgresInspection, SeenEntity
+from glyphoxa.adapters.postgres.world.inspection import PostgresInspection, SeenEntity, SessionTalk
 from glyphoxa.adapters.postgres.world.learned_names import PostgresLearnedNames
 from glyphoxa.app.background import timeline_writer
-from glyphoxa.app.recaps import ROWS_A_LINE, ROWS_A_NAME, SessionRecaps
+from glyphoxa.app.recaps import SessionRecaps
 from glyphoxa.app.scope import Scope
 from glyphoxa.chronicle.ports import said_in
-from glyphoxa.chronicle.summaries import LineSelection
+from glyphoxa.chronicle.rules_extractor import names_of
+from glyphoxa.chronicle.summaries import LineSelection, heard_by
 from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance
 from glyphoxa.chronicle.timeline import EventNode
 from glyphoxa.chronicle.utterance_nodes import place_of
@@ -32,28 +33,119 @@ from glyphoxa.dm.actions import FactName, Option, Question, SessionName, action,
 from glyphoxa.dm.entities import EntityDesk, NameResolver
 from glyphoxa.dm.facts import ChangedMeanwhile, Decision, FactDesk
 from glyphoxa.dm.nodes import MemoryNode, nodes_of
+from glyphoxa.dm.player_safe import PlayersView
 from glyphoxa.dm.ports import CitedUtterance
 from glyphoxa.dm.sessions import SessionDesk
 from glyphoxa.dm.timeline import Preview, Timeline, moment_of
 from glyphoxa.dm.turns import TurnDesk
+from glyphoxa.dm.vault import PlayedSession
 from glyphoxa.dm.wrap_up import MOST_LINES, FactProposal, LineDecision, WrapUp, chosen
+from glyphoxa.domain.budgets import SUMMARY_TOKENS
 from glyphoxa.domain.calendar import CampaignTimes
-from glyphoxa.domain.campaign import Campaign, Exchange, Npc
+from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
-from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SceneId, SessionId, UtteranceId
-from glyphoxa.domain.knowledge import DM, HOLDINGS, MEANING, PUBLIC, Fact, Viewer
+from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId
+from glyphoxa.domain.knowledge import DM, HOLDINGS, MEANING, Fact, Viewer
+from glyphoxa.domain.session_state import View
 from glyphoxa.judgement.safety import topics_of
 from glyphoxa.language.facts import claim_in_words, known_to, moment
 from glyphoxa.language.table_talk import is_out_of_character
 from glyphoxa.language.words import fold
 from glyphoxa.names.gazetteer import Gazetteer, cast_of, entries_of
 from glyphoxa.names.learning import NamesDesk, with_stored
-from glyphoxa.prompt.identity import examples_draft, persona_draft
+from glyphoxa.recall.table_calendar import zone_of_campaign
 from glyphoxa.transcript.ports import TalkFilter
-from glyphoxa.transcript.sessions import DM_VIEW, LastSessions, SessionState, View, session_of
+from glyphoxa.transcript.sessions import DM_VIEW, SessionState, View, session_of
 from glyphoxa.world.event_kinds import FactReplaced
 from glyphoxa.world.event_log import Cause, WorldEvent
-from glyphoxa.world.graph import Known
+
+_ROWS_A_NAME: Final = 40
+"""Rows that are read in the time in which one name is indexed."""
+_ROWS_A_LINE: Final = 40
+"""Rows that are read in the time in which one line is judged."""
+
+
+Audience = Literal["players", "dm"] | NpcId
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRecaps:
+    """Recaps of a campaign's sessions, with its current names and secrets."""
+
+    campaign: Campaign
+    log: PostgresChronicleLog
+    known: Sequence[KnownEntity]
+    names: Gazetteer
+    players: PlayersView
+
+    @classmethod
+    async def of(cls, store: Store, campaign: CampaignId, *, log: PostgresChronicleLog | None = None) -> SessionRecaps:
+        """Raises: Unavailable: The database is away."""
+        log = log or PostgresChronicleLog(store.database, store.world)
+        stored, known = await store.campaigns.get(campaign), await log.known(campaign)
+        merged, secrets = await log.guarded(campaign)
+
+        def read() -> SessionRecaps:
+            players = PlayersView((*known, *merged), stored, secrets)
+            return cls(stored, log, known, names_of(known, stored.language), players)
+
+        return await offload(read, amount=len(known) * _ROWS_A_NAME)
+
+    async def said(self, session: SessionId) -> list[NumberedUtterance]:
+        """Return the utterances of a session that are not retracted. Raises: Unavailable: The database is away."""
+        return await said_in(self.log, self.campaign.id, session)
+
+    async def told(
+        self, said: Sequence[NumberedUtterance], audience: Audience, *, tokens: int = SUMMARY_TOKENS
+    ) -> list[str]:
+        """Return the recap of a session's utterances; see `recap_of`."""
+
+        def told() -> list[str]:
+            heard, own = said, None
+            if audience == "players":
+                heard = self.players.shown(heard)
+            elif audience != "dm":
+                own, forbids = NpcId(audience), topics_of(self.campaign).forbids
+                heard = [each for each in heard_by(own, heard) if not forbids(each.utterance.text)]
+            selection = LineSelection(self.campaign.language, lambda: self.names, tokens)
+            return [one.text for one in selection.select([each.utterance for each in heard], own=own)]
+
+        # This takes a second for a long session. Without a thread, an open table would hear nothing meanwhile.
+        return await offload(told, amount=len(said) * _ROWS_A_LINE)
+
+
+async def recap_of(
+    store: Store, campaign: CampaignId, session: SessionId, audience: Audience, *, tokens: int = SUMMARY_TOKENS
+) -> Sequence[str]:
+    """Return the recap of a session.
+
+    Args:
+        audience: `players`: lines that they may know. `dm`: all statements of players. An NPC: those that it heard.
+        tokens: The maximum length.
+
+    Raises:
+        Unavailable: The database is away.
+    """
+    recaps = await SessionRecaps.of(store, campaign)
+    return await recaps.told(await recaps.said(session), audience, tokens=tokens)
+
+
+async def played_sessions(
+    inspection: PostgresInspection, campaign: CampaignId, times: CampaignTimes
+) -> list[PlayedSession]:
+    """Return the sessions in which something was said, without recaps. Times are in the campaign's zone, or in UTC."""
+    found = await inspection.entries_per_session(campaign)
+    return [_played(number, talk, times) for number, talk in enumerate(found, start=1) if talk.n_entries]
+
+
+def _played(number: int, talk: SessionTalk, times: CampaignTimes) -> PlayedSession:
+    zone, span = zone_of_campaign(times.time_zone) or UTC, times.sessions.get(talk.id)
+    days = "" if span is None else times.in_words(span.first, span.last)
+    began, ended = (
+        datetime.fromtimestamp(at_ms / 1_000, UTC).astimezone(zone)
+        for at_ms in (talk.started_ms, talk.last_at_ms or talk.started_ms)
+    )
+    return PlayedSession(talk.id, number, began, ended, days)
 
 
 async def names_desk_of(scope: Scope) -> NamesDesk:
@@ -62,7 +154,9 @@ async def names_desk_of(scope: Scope) -> NamesDesk:
     loaded = await store.campaigns.get(campaign)
     learned = PostgresLearnedNames(store.database)
     entries = with_stored(entries_of(loaded), await learned.entries(campaign), cast_of(loaded))
-    names = await offload(lambda: Gazetteer.build(entries, language=loaded.language), amount=len(entries) * ROWS_A_NAME)
+    names = await offload(
+        lambda: Gazetteer.build(entries, language=loaded.language), amount=len(entries) * _ROWS_A_NAME
+    )
     return NamesDesk(campaign, names, learned, now_ms)
 
 
@@ -321,55 +415,6 @@ class Desk:
         lines = {node: [found[line].said for line in ids if line in found] for node, ids in of.items()}
         return {node: sorted(said, key=lambda each: (each.at_ms, each.ordinal)) for node, said in lines.items()}
 
-    async def npc_form(self, name: str, campaign: Campaign, *, scene: SceneId | None = None) -> dict[str, str]:
-        """Draft the form that adds a person of the world to the campaign file, as an NPC that speaks.
-
-        Args:
-            name: The entity's name, alias or id.
-            campaign: The content of the campaign file.
-            scene: The NPC's scene; None, or one that is not in the file: the scene where a table would open.
-
-        Raises:
-            NotFound: There is no such entity.
-            InvalidInput: The name is ambiguous, or this entity is no person or already speaks.
-            Unavailable: The database is away.
-        """
-        entity = self.resolver.entity(name)
-        if any(npc.entity_id == entity.id for npc in campaign.npcs):
-            raise InvalidInput(f"{entity.name} already speaks: the campaign file lists it under `npcs:`")
-        if entity.type != "npc":
-            hint = f"only a person of type 'npc' can speak (glyphoxa entity change {entity.id} --type npc)"
-            raise InvalidInput(f"{entity.name} is an entity of type {entity.type!r}: {hint}")
-        others = [each.entity for each in self.seen if each.visibility != PUBLIC and each.entity.id != entity.id]
-        merged, _ = await PostgresChronicleLog(self.store.database, self.store.world).guarded(self.campaign)
-        secret_names = [name for other in others for name in other.names]
-        secret_names += [name for other in merged for name in other.names]
-        # Of a person that not everybody may know of, the draft has only the name.
-        is_public = self.resolver.visibility_of(entity.id) == PUBLIC
-        memory = self.store.world_memory(self.campaign)
-        known = (await memory.refresh()).known(NpcId(entity.id), entity.id) if is_public else None
-        # What is hidden about a person whom everybody knows is not for its NPC either.
-        documents = [one.document for one in await self.imports.documents_of(entity.id)] if is_public else []
-        of_npc = [text for one in documents if not one.hidden for text in one.texts]
-        written = "\n".join(text.text for text in of_npc if text.for_npc == "persona")
-        said = [text.text for text in of_npc if text.for_npc == "example"]
-        npc = Npc(NpcId(entity.id), entity.id, entity.name, persona="")
-        drafted = examples_draft(campaign, npc, said, secrets=secret_names)
-        examples = TypeAdapter(list[Exchange]).dump_python(drafted, exclude_defaults=True)
-        last = LastSessions(self.settings.data_directory).of(self.campaign)
-        scenes = [each.id for each in campaign.scenes]
-        wanted = (scene, last.scene if last is not None else None, *scenes)
-        used = Counter(npc.voice.preset for npc in campaign.npcs)
-        return {
-            "entity": entity.id,
-            "name": entity.name,
-            "aliases": ", ".join(entity.aliases) if is_public else "",
-            "voice": min(PRESETS, key=lambda preset: used[preset]),
-            "scene": next((each for each in wanted if each in scenes), ""),
-            "persona": persona_draft(campaign, known or Known(entity), secret_names=secret_names, written=written),
-            "examples": yaml.safe_dump(examples, sort_keys=False, allow_unicode=True) if examples else "",
-        }
-
     async def wrap_up(self, session: SessionId) -> WrappedUp:
         """Return what is left to decide of a session.
 
@@ -408,7 +453,7 @@ class Desk:
             aloud = maker.aloud(shown, facts, ended, recaps.players, guarded)
             return shown, maker.proposals(played, judged, facts, ended), aloud
 
-        shown, proposals, aloud = await offload(wrapped_up, amount=len(said) * ROWS_A_LINE)
+        shown, proposals, aloud = await offload(wrapped_up, amount=len(said) * _ROWS_A_LINE)
         lines = {each.utterance.id for each in shown}
         return WrappedUp(
             proposals,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from loguru import logger
@@ -27,6 +27,8 @@ from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import Corrupt, GlyphoxaError, InvalidInput, Unavailable
 from glyphoxa.domain.events import Degraded, MemoryChanged, MemoryHealth, Trouble
 from glyphoxa.domain.heard import Utterance
+from glyphoxa.domain.ids import CampaignId, NpcId, SessionId
+from glyphoxa.domain.knowledge import RecalledSummary
 from glyphoxa.npc.session import EarlierTalk
 from glyphoxa.npc.table_state import Covered, TableState
 from glyphoxa.recall.vectors import Embedder
@@ -283,6 +285,29 @@ class TableMemory:
         else:
             logger.warning("{}", _outage_message(health.why, disk_fails=self.journal.delivery.disk_fails))
         self._tell(MemoryChanged(health, now_ms()))
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSessions:
+    """Implements `glyphoxa.prompt.scene.EarlierSessions`.
+
+    Attributes:
+        session: The present one.
+    """
+
+    store: Store
+    campaign: CampaignId
+    session: SessionId
+
+    def summaries(self, npc: NpcId) -> Iterator[RecalledSummary]:
+        return self.store.earlier_sessions(self.campaign, npc)
+
+    async def threads(self, npc: NpcId) -> list[RecalledSummary]:
+        found = await self.store.atoms.open_threads(self.campaign, npc=npc)
+        return [RecalledSummary(one.session, one.summary, one.at_ms) for one in found if one.session != self.session]
+
+    async def arc(self, npc: NpcId) -> list[RecalledSummary]:
+        return await self.store.episodes.arc(self.campaign, npc, but=self.session)
 
 
 async def _remembered(said: Sequence[Utterance]) -> list[Utterance]:

@@ -1,10 +1,10 @@
-"""Opens a table: creates and starts its parts."""
+"""Opens a table: creates and starts its parts; or rehearses one, to see the prompts that it would make."""
 
 from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -20,26 +20,21 @@ from glyphoxa.adapters.postgres.server.listen import TALK
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.transcript.table_commands import PostgresTableCommands
 from glyphoxa.app import engines
-from glyphoxa.app.background import (
-    deep_recall,
-    local_slots,
-    make_names,
-    memory_of,
-    open_asking,
-    summariser_at_table,
-)
+from glyphoxa.app.background import deep_recall, local_slots, make_names, memory_of, open_asking, summariser_at_table
 from glyphoxa.app.engines import EarSpec, Host, MouthSpec, OpenMouth, for_campaign, language_findings, read_playable
-from glyphoxa.app.memory import TableMemory, open_store_for
+from glyphoxa.app.memory import SAID_BEFORE, StoredSessions, TableMemory, open_store_for
 from glyphoxa.app.models import LocalModels, load_local_models
 from glyphoxa.app.reader import BackgroundReader, open_reader
+from glyphoxa.app.scope import Scope
 from glyphoxa.chronicle.summaries import LineSelection
 from glyphoxa.config.check import without_effect
 from glyphoxa.config.settings import Settings
-from glyphoxa.domain.budgets import TIER_RULES
-from glyphoxa.domain.campaign import Campaign, Npc, Player
+from glyphoxa.domain.budgets import BEHIND_THE_QUESTION, TIER_RULES
+from glyphoxa.domain.campaign import Campaign, Npc, Player, Scene
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.domain.ids import CampaignId, NpcId, SessionId
-from glyphoxa.domain.knowledge import RecalledSummary
+from glyphoxa.domain.heard import Utterance
+from glyphoxa.domain.ids import NpcId, SessionId
+from glyphoxa.domain.session_state import View
 from glyphoxa.domain.turn import LookUp
 from glyphoxa.judgement.safety import topics_of
 from glyphoxa.language.roles import cast_of
@@ -48,9 +43,9 @@ from glyphoxa.npc.memory_tools import NpcMemory
 from glyphoxa.npc.mouth import Listener, Mouth
 from glyphoxa.npc.revision import DmChannels, Reviser, SecondLook
 from glyphoxa.npc.room import Room, RoomMessage
-from glyphoxa.npc.session import TableSession, end_when_deserted
+from glyphoxa.npc.session import TableSession, end_when_deserted, enter
 from glyphoxa.npc.session_state_keeper import SessionStateKeeper, StoredSession
-from glyphoxa.npc.table import Ear, EarListener
+from glyphoxa.npc.table import Ear, EarListener, Table
 from glyphoxa.npc.table_state import TableState
 from glyphoxa.npc.tool_spec import CallableTool
 from glyphoxa.npc.toolbox import TierSelector, Toolbox, ToolLatencies
@@ -61,6 +56,7 @@ from glyphoxa.prompt.gather import HotContexts
 from glyphoxa.prompt.identity import beginning_of
 from glyphoxa.prompt.known_world import KnownWorld
 from glyphoxa.prompt.prefetch import Prefetch
+from glyphoxa.prompt.prompt import ComposedPrompt, PromptShape, compose
 from glyphoxa.prompt.scene import Past
 from glyphoxa.prompt.wording import SaidWhen, wording
 from glyphoxa.transcript.journal import SessionMark
@@ -181,29 +177,6 @@ def table_context(settings: Settings, state: TableState, store: Store | None) ->
         # A smaller fallback model gets the same context.
         repairs=any(each.profile.needs_repairs for each in settings.in_turn),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class StoredSessions:
-    """Implements `glyphoxa.prompt.scene.EarlierSessions`.
-
-    Attributes:
-        session: The present one.
-    """
-
-    store: Store
-    campaign: CampaignId
-    session: SessionId
-
-    def summaries(self, npc: NpcId) -> Iterator[RecalledSummary]:
-        return self.store.earlier_sessions(self.campaign, npc)
-
-    async def threads(self, npc: NpcId) -> list[RecalledSummary]:
-        found = await self.store.atoms.open_threads(self.campaign, npc=npc)
-        return [RecalledSummary(one.session, one.summary, one.at_ms) for one in found if one.session != self.session]
-
-    async def arc(self, npc: NpcId) -> list[RecalledSummary]:
-        return await self.store.episodes.arc(self.campaign, npc, but=self.session)
 
 
 _REST_OF_A_CALL_MS: Final = 1_000
@@ -536,3 +509,63 @@ async def open_table(
         table.adopt(stack.pop_all())
     tell("the table is ready")
     return OpenedTable(table, store, observers)
+
+
+# Rehearsals: the prompt that a table would make for a player's line.
+
+
+class Rehearsal:
+    """A table at which nothing is spoken or stored, to see the prompts that it would make.
+
+    Args:
+        store: None without long-term memory, and for a campaign that is not stored.
+        said: The last utterances of the session.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        store: Store | None,
+        campaign: Campaign,
+        session: SessionId,
+        said: Sequence[Utterance] = (),
+    ) -> None:
+        mark = SessionMark(LastSessions(settings.data_directory), campaign.id, session, now_ms=now_ms)
+        self.state = state_of(settings, campaign, session, mark)
+        self.state.remember(said)
+        self._settings = settings
+        self._store = store
+        self._context = table_context(settings, self.state, store)
+
+    async def ask(self, npc: Npc, player: Player, line: str, *, scene: Scene | None = None) -> ComposedPrompt:
+        """Return the prompt for the NPC's model if the player said this line.
+
+        Args:
+            scene: None: the one where a table would open, or the first one with this NPC.
+        """
+        state, settings, context = self.state, self._settings, self._context
+        if scene is None and npc.id not in state.scene.npcs:
+            scene = next((each for each in state.campaign.scenes if npc.id in each.npcs), None)
+        names = make_names(state.campaign, settings.correction, self._store, now_ms=now_ms)
+        await names.open()
+        text = names.correct(" ".join(line.split())).text
+        state.add_player(player)
+        try:
+            # Read what a table reads before anybody speaks.
+            if self._store is not None:
+                await self._store.read(state.campaign.id)
+            await enter(scene or state.scene, state, context)
+            context.prefetch.begin(player.id)
+            prompt = state.conversations[npc.id].prompt(text, player.name)
+            facts_at = BEHIND_THE_QUESTION if npc.engine == "s2s" else settings.facts_at
+            return await compose(context, prompt, PromptShape(facts_at, settings.budgets.window_tokens))
+        finally:
+            await context.prefetch.close()
+
+
+async def rehearse(scope: Scope, table: Table, npc: NpcId, player: Player, line: str) -> ComposedPrompt:
+    """Return an NPC's prompt for a player's line at an open table. Raises: Unavailable: The database is away."""
+    said = await scope.store.log.recent(scope.campaign, table.session, since_ms=0, limit=SAID_BEFORE)
+    scene = table.scene if npc in table.scene.npcs else None
+    asked = Rehearsal(scope.settings, scope.store, table.campaign, table.session, said)
+    return await asked.ask(table.campaign.npc(npc), player, line, scene=scene)

@@ -12,6 +12,7 @@ import tty
 from itertools import groupby
 
 from glyphoxa.actors.clock import now_ms
+from glyphoxa.app.campaign_editor import npc_form
 from glyphoxa.app.desk import Desk, WrappedUp
 from glyphoxa.app.engines import read_playable
 from glyphoxa.cli.actions import offer
@@ -122,7 +123,7 @@ async def _speak(desk: Desk, options: argparse.Namespace) -> int:
     text = text_of(path)
     before = read_playable(path, desk.settings, text).campaign
     scene = None if options.scene is None else scene_called(options.scene, before)
-    form = await desk.npc_form(options.entity, before, scene=scene)
+    form = await npc_form(desk, options.entity, before, scene=scene)
     form |= {"add": "person", "voice": options.voice or form["voice"]}
     added = insert_all(text, additions(form, before))
     made = read_playable(path, desk.settings, added)

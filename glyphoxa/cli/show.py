@@ -405,7 +405,7 @@ _SUMMED_UP = Verb(run_in_scope, common=CAMPAIGN, of=VERB)
     argument("-o", dest="file", type=Path, metavar="FILE", help="write it to this file; it must not exist"),
 )
 async def _recap(scope: Scope, options: argparse.Namespace) -> int:
-    from glyphoxa.app.recaps import Audience, played_sessions, recap_of
+    from glyphoxa.app.desk import Audience, played_sessions, recap_of
     from glyphoxa.dm.vault import session_note
 
     audience: Audience = "dm" if options.dm else "players"
@@ -539,7 +539,7 @@ async def _composed(
     """Return who asks whom, and where, with the prompt and its explanation."""
     from glyphoxa.app.engines import read_playable
     from glyphoxa.app.memory import SAID_BEFORE
-    from glyphoxa.app.rehearsal import Rehearsal
+    from glyphoxa.app.table import Rehearsal
 
     found = await file_or_stored(options.campaign, settings, store)
     campaign = read_playable(found, settings).campaign if isinstance(found, Path) else found

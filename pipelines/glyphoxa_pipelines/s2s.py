@@ -18,7 +18,7 @@ from glyphoxa.npc.mouth import Mouth, RescuedMouth
 from glyphoxa.providers.building import S2S, build, names
 from glyphoxa_pipelines.cascaded import CharacterRules, GraphMouth, in_turn, without_provider_voice
 from glyphoxa_processors.hot_context import HotContextInjector
-from glyphoxa_processors.s2s.speech_wire import Endpoint
+from glyphoxa_processors.s2s.providers import Endpoint
 from glyphoxa_processors.s2s.voice import STALLED_AFTER_MS, SpeechToSpeechVoice
 from glyphoxa_processors.speaker import Speaker
 from glyphoxa_processors.spoken_text import ReplyRules

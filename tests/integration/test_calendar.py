@@ -12,7 +12,7 @@ import pytest
 from icalendar import Calendar
 
 from glyphoxa.adapters.postgres.store import Store, open_store
-from glyphoxa.app.recaps import SessionRecaps
+from glyphoxa.app.desk import SessionRecaps
 from glyphoxa.app.scope import Scope
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.settings import Settings

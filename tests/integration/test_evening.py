@@ -16,7 +16,7 @@ from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.adapters.postgres.utterance_nodes import PostgresAtoms
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
 from glyphoxa.app.background import chronicle_worker, timeline_writer
-from glyphoxa.app.recaps import recap_of
+from glyphoxa.app.desk import recap_of
 from glyphoxa.chronicle.ports import said_in
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.events import TurnFinished

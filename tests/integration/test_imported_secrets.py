@@ -10,8 +10,8 @@ from random import Random
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.bundle import Parts, Place, bind_campaign, export_campaign, export_for_players
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
-from glyphoxa.app.recaps import recap_of
-from glyphoxa.app.rehearsal import Rehearsal
+from glyphoxa.app.desk import recap_of
+from glyphoxa.app.table import Rehearsal
 from glyphoxa.config.settings import Settings
 from glyphoxa.dm.imported import EVERYTHING, SourceText, SourceWorld
 from glyphoxa.domain.campaign import Entity

@@ -10,7 +10,7 @@ import pytest
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.bundle import export_for_players
 from glyphoxa.adapters.postgres.world.learned_names import PostgresLearnedNames
-from glyphoxa.app.recaps import SessionRecaps
+from glyphoxa.app.desk import SessionRecaps
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.knowledge import HIDDEN, PUBLIC, Visibility, secret_of, witnessed_by
 from glyphoxa.names.gazetteer import Gazetteer

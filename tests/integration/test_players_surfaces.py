@@ -11,8 +11,7 @@ import pytest
 from icalendar import Calendar
 
 from glyphoxa.adapters.postgres.store import Store
-from glyphoxa.app.desk import desk_of
-from glyphoxa.app.recaps import recap_of
+from glyphoxa.app.desk import desk_of, recap_of
 from glyphoxa.app.scope import Scope
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.budgets import SUMMARY_TOKENS

@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.servers.local import tone
 from benchmarks.servers.openai import SPEECH_RATE_HZ, ToolCall
-from glyphoxa_processors.s2s.speech_wire import arguments_of, pcm_of
+from glyphoxa_processors.s2s.providers import arguments_of, pcm_of
 from tests.support.gemini_live_server import GeminiLiveServer
 from tests.support.memory_twins import tools_of
 from tests.support.realtime_server import Close, RealtimeServer, SpokenReply

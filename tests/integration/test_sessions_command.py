@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from glyphoxa.adapters.postgres.store import open_store
-from glyphoxa.app.table import StoredSessions
+from glyphoxa.app.memory import StoredSessions
 from glyphoxa.domain.ids import NpcId, SessionId
 from glyphoxa.prompt.scene import Past
 from glyphoxa.prompt.wording import SaidWhen

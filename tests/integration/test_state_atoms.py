@@ -19,7 +19,7 @@ from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.adapters.postgres.world.erasure import Meant, PostgresErasure
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
 from glyphoxa.app.background import chronicle_worker
-from glyphoxa.app.rehearsal import Rehearsal
+from glyphoxa.app.table import Rehearsal
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.heard import Utterance

@@ -15,7 +15,7 @@ from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.erasure import Meant, PostgresErasure
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
 from glyphoxa.app.background import chronicle_worker, timeline_writer
-from glyphoxa.app.table import StoredSessions
+from glyphoxa.app.memory import StoredSessions
 from glyphoxa.chronicle.timeline import EventNode, StoredTimeline
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.heard import Utterance

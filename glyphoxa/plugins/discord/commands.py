@@ -21,9 +21,8 @@ from discord import app_commands
 from glyphoxa.adapters.postgres.transcript.table_commands import PostgresTableCommands
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection, SeenEntity
 from glyphoxa.app.campaign_editor import CampaignEditor
-from glyphoxa.app.desk import Desk, desk_of
+from glyphoxa.app.desk import Desk, SessionRecaps, desk_of, recap_of
 from glyphoxa.app.engines import read_playable
-from glyphoxa.app.recaps import SessionRecaps, recap_of
 from glyphoxa.app.scope import Scope
 from glyphoxa.app.source_reader import SourceReader
 from glyphoxa.config.campaign_edit import stamp_of

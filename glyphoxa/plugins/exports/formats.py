@@ -16,8 +16,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from glyphoxa.adapters.postgres.server.offload import offload
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
-from glyphoxa.app.desk import Desk
-from glyphoxa.app.recaps import SessionRecaps, played_sessions
+from glyphoxa.app.desk import Desk, SessionRecaps, played_sessions
 from glyphoxa.dm.timeline import is_bookkeeping
 from glyphoxa.dm.vault import PlayedSession, VaultContent, notes_of
 from glyphoxa.domain.errors import InvalidInput

@@ -8,7 +8,7 @@ from fastapi import Request
 from fastapi.responses import PlainTextResponse, Response
 
 from glyphoxa.adapters.local.hibari_voice import PRESETS
-from glyphoxa.app.campaign_editor import CampaignDraft, CampaignEditor
+from glyphoxa.app.campaign_editor import CampaignDraft, CampaignEditor, npc_form
 from glyphoxa.config.campaign_edit import type_form
 from glyphoxa.dm.campaign_diff import CampaignChanges
 from glyphoxa.domain.campaign import DEFAULT_SCHEMA
@@ -28,7 +28,7 @@ async def campaign(frame: DeskFrame, request: Request) -> Shown:
         return campaign_page(editor, draft)
     if type_:
         return campaign_page(editor, draft, filled=("type", type_form(type_, draft.campaign.schema.named(type_))))
-    form = await (await frame.desk()).npc_form(wanted, draft.campaign, scene=frame.table.scene.id)
+    form = await npc_form(await frame.desk(), wanted, draft.campaign, scene=frame.table.scene.id)
     return campaign_page(editor, draft, filled=("person", form))
 
 

@@ -10,9 +10,8 @@ from urllib.parse import quote
 from fastapi import Request
 from fastapi.responses import PlainTextResponse, RedirectResponse, Response
 
-from glyphoxa.app.desk import Desk
-from glyphoxa.app.recaps import SessionRecaps
-from glyphoxa.app.rehearsal import rehearse
+from glyphoxa.app.desk import Desk, SessionRecaps
+from glyphoxa.app.table import rehearse
 from glyphoxa.dm import turns as turn_told
 from glyphoxa.dm.actions import actions_of, chosen
 from glyphoxa.dm.ports import CitedUtterance

@@ -24,7 +24,7 @@ from glyphoxa_processors.frames import (
     ReplyBeginsFrame,
     ReplyEndFrame,
 )
-from glyphoxa_processors.s2s.speech_wire import (
+from glyphoxa_processors.s2s.providers import (
     SESSION_RATE_HZ,
     Call,
     Endpoint,

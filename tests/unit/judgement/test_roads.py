@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glyphoxa.app.background import TalkReaders
-from glyphoxa.app.recaps import SessionRecaps
+from glyphoxa.app.desk import SessionRecaps
 from glyphoxa.app.table import state_of
 from glyphoxa.chat.asker import ModelAsker
 from glyphoxa.chronicle.coined_terms import CoinedTerms
