@@ -24,8 +24,16 @@ from glyphoxa.npc.table import ConnectPeer, Offer, OfferedServer, Table
 from glyphoxa.web.access.links import COOKIE_VALID_S, BadInvitation, Entrance, Visitor
 from glyphoxa.web.access.records import AuditKind, sends_sound, sitter
 from glyphoxa.web.access.roles import Action, Forbidden, Grant, Grants, NotInvited, Role
-from glyphoxa.web.events import Json, memory_json, scene_json, whole_scene_json
-from glyphoxa.web.hub import CloseReason, Hub, PageOutbox, PageReader
+from glyphoxa.web.events import (
+    CloseReason,
+    Hub,
+    Json,
+    PageOutbox,
+    PageReader,
+    memory_json,
+    scene_json,
+    whole_scene_json,
+)
 from glyphoxa.web.page_socket import MAX_TEXT_LENGTH, PageSocket, SeatLimits
 from glyphoxa.web.requests import Guard, PageProblem, content_of, on_error, problem_of
 from glyphoxa.web.seats import DEADLINES, Deadlines, SeatClaim, Seats, TakenSeat

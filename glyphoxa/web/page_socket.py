@@ -23,8 +23,7 @@ from glyphoxa.npc.table import Table
 from glyphoxa.web.access.links import Visitor
 from glyphoxa.web.access.records import AuditKind
 from glyphoxa.web.access.roles import Action, Forbidden, Refusal
-from glyphoxa.web.events import Json
-from glyphoxa.web.hub import CloseReason, PageOutbox
+from glyphoxa.web.events import CloseReason, Json, PageOutbox
 from glyphoxa.web.requests import PageProblem, first_problem, problem_of
 from glyphoxa.web.seats import NotNow, Pulse, TakenSeat
 

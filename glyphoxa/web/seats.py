@@ -31,7 +31,7 @@ from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.ids import PlayerId
 from glyphoxa.npc.table import ConnectPeer, Offer, Peer, Seat, Table
 from glyphoxa.web.access.roles import Refusal
-from glyphoxa.web.hub import CloseReason, PageOutbox
+from glyphoxa.web.events import CloseReason, PageOutbox
 
 SHORTEST_TICKET = 16
 K = TypeVar("K")

@@ -25,7 +25,7 @@ from glyphoxa.domain.events import Degraded, MemoryChanged
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId
 from glyphoxa.domain.turn import Outcome, TurnRecord
 from glyphoxa.transcript.spool import Spool
-from glyphoxa.web.hub import Hub
+from glyphoxa.web.events import Hub
 from glyphoxa.world.event_kinds import AliasAdded
 from glyphoxa.world.event_log import Cause
 from tests.support.live_table import SESSION, Evening, an_evening, settings_for, write_campaign

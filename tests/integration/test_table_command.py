@@ -18,7 +18,7 @@ from glyphoxa.domain.ids import CampaignId, NpcId, PlayerId, SessionId
 from glyphoxa.domain.knowledge import DM
 from glyphoxa.domain.turn import TurnRecord, Unaddressed
 from glyphoxa.transcript.ports import TalkFilter
-from glyphoxa.web.hub import Hub, PageOutbox, PageReader
+from glyphoxa.web.events import Hub, PageOutbox, PageReader
 from tests.support.command_line import CommandLine, a_settings_file
 from tests.support.live_table import SESSION, Evening, an_evening, settings_for, write_campaign
 from tests.support.patience import DEADLINE_S

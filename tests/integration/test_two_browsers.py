@@ -12,7 +12,7 @@ from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
 
 from glyphoxa.web.access.roles import Grant, Role
-from glyphoxa.web.hub import CloseReason
+from glyphoxa.web.events import CloseReason
 from tests.support.patience import until
 from tests.support.web_client import Browser, a_site, next_of
 from tests.support.web_door import Door, Visitor, a_door

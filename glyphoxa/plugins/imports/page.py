@@ -22,8 +22,8 @@ from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, Unavai
 from glyphoxa.plugins.imports.files import MOST_BYTES, TEMPORARY
 from glyphoxa.plugins.imports.readers import READERS
 from glyphoxa.web.access.records import AuditKind
-from glyphoxa.web.desk.campaign import changes_shown
 from glyphoxa.web.desk.frame import DeskFrame, Done, Form, Pages, ServedTable, Shown, number_in, page_of_desk
+from glyphoxa.web.desk.world import changes_shown
 from glyphoxa.web.requests import receive_file, while_connected
 
 PAGES: Final = Pages(__package__, ("/desk/import", "Import", ("import", "import_accept")))

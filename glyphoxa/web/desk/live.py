@@ -31,7 +31,7 @@ from glyphoxa.language.words import fold
 from glyphoxa.npc.commands import MAX_ROUNDS, ShowControls, command_of
 from glyphoxa.npc.table import Table
 from glyphoxa.web.access.records import AuditKind
-from glyphoxa.web.desk import campaign, review, sessions, world
+from glyphoxa.web.desk import review, sessions, world
 from glyphoxa.web.desk.frame import DeskFrame, Done, Form, Pages, Shown, scene_of, session_names
 
 PAGES: Final = Pages()
@@ -39,7 +39,7 @@ PAGES: Final = Pages()
 
 def add_desk(app: FastAPI, frame: DeskFrame) -> None:
     """Put the desk on a page's server."""
-    for pages in (PAGES, review.PAGES, sessions.PAGES, world.PAGES, campaign.PAGES):
+    for pages in (PAGES, review.PAGES, sessions.PAGES, world.PAGES):
         frame.add(app, pages)
 
 

@@ -1,4 +1,7 @@
-"""The desk's pages of the world: entities, the facts and relations of one, changes, and nodes of the memory graph."""
+"""The desk's pages of the world: entities, the facts and relations of one, changes, nodes of the memory graph.
+
+And of the campaign file that describes it: its text, forms that add to it, and a preview of the changes.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +14,22 @@ from typing import Final
 from urllib.parse import quote
 
 from fastapi import Request
+from fastapi.responses import PlainTextResponse, Response
 
+from glyphoxa.adapters.local.hibari_voice import PRESETS
+from glyphoxa.app.campaign_editor import CampaignDraft, CampaignEditor, npc_form
 from glyphoxa.app.desk import Desk
 from glyphoxa.chronicle.timeline import EventNode
+from glyphoxa.config.campaign_edit import type_form
 from glyphoxa.dm.actions import actions_of, chosen
-from glyphoxa.domain.campaign import DEFAULT_TYPES
-from glyphoxa.domain.errors import NotFound
+from glyphoxa.dm.campaign_diff import CampaignChanges
+from glyphoxa.domain.campaign import DEFAULT_SCHEMA, DEFAULT_TYPES
+from glyphoxa.domain.errors import InvalidInput, NotFound, counted
 from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.domain.knowledge import DM, Fact, Viewer
 from glyphoxa.domain.node_types import TEMPLATES
 from glyphoxa.language.facts import Names, known_to, known_to_in_words, visibility_in_words
-from glyphoxa.web.desk.frame import DeskFrame, Done, Form, Pages, Shown, number_in, paged, viewer_of
+from glyphoxa.web.desk.frame import DeskFrame, Done, Form, Pages, Shown, number_in, paged, scene_of, viewer_of
 from glyphoxa.web.desk.review import MOST_FACTS, fact_shown
 from glyphoxa.world.graph import Reached
 
@@ -272,6 +280,117 @@ async def change_entity(frame: DeskFrame, request: Request, form: Form) -> Done:
     given[action.options[0].name] = entity
     done = "; ".join(desk.in_words(await action.run(desk, given))) or "already known"
     return Done(done, "/desk/world" if what == "remove" else _page_of(entity))
+
+
+# -- the campaign file
+
+MOST_LISTED: Final = 100
+"""Lines of one kind. A new campaign can have thousands."""
+
+
+@PAGES.get("/desk/campaign", "campaign")
+async def campaign_file(frame: DeskFrame, request: Request) -> Shown:
+    """Show the campaign file, with a filled form: `speak` lets this entity speak, `type` changes or adds this type."""
+    editor = CampaignEditor(frame.memory())
+    draft = await editor.begin()
+    wanted, type_ = request.query_params.get("speak", ""), request.query_params.get("type", "")
+    if not (wanted or type_) or draft.campaign is None:
+        return _campaign_page(editor, draft)
+    if type_:
+        return _campaign_page(editor, draft, filled=("type", type_form(type_, draft.campaign.schema.named(type_))))
+    form = await npc_form(await frame.desk(), wanted, draft.campaign, scene=frame.table.scene.id)
+    return _campaign_page(editor, draft, filled=("person", form))
+
+
+@PAGES.get("/desk/campaign.yaml")
+async def download_campaign(frame: DeskFrame, _: Request) -> Response:
+    return PlainTextResponse(
+        CampaignEditor(frame.memory()).file.read(),
+        media_type="application/yaml; charset=utf-8",
+        headers={"Content-Disposition": 'attachment; filename="campaign.yaml"'},
+    )
+
+
+@PAGES.post("/desk/campaign")
+async def change_campaign(frame: DeskFrame, _request: Request, form: Form) -> Done | Response:
+    """Check, extend or store the campaign file. The edited text travels with the form; nothing else is stored."""
+    editor = CampaignEditor(frame.memory())
+    draft = await editor.check(form.get("text", ""), base=form.get("base", ""))
+    what, _, kind = form.get("do", "").partition(" ")
+    fields = _fields_of(form, kind)
+    refused = ""
+    try:
+        match what:
+            case "check":
+                pass
+            case "add":
+                draft, fields = await editor.add(draft, {**fields, "add": kind}), {}
+            case "save":
+                changes = await editor.save(draft, shown=form.get("shown", ""))
+                text = f"the campaign file is saved, with {counted(changes.n, 'change')} to the campaign"
+                return Done(text, "/desk/campaign")
+            case _:
+                raise InvalidInput(f"unknown action {what!r} on the campaign file; valid: check, add, save")
+    except InvalidInput as error:
+        if what not in ("add", "save"):
+            raise
+        refused = str(error)
+    return frame.page("campaign", None, **_campaign_page(editor, draft, refused=refused, filled=(kind, fields)))
+
+
+def changes_shown(changes: CampaignChanges) -> list[Shown]:
+    return [
+        {"title": title, "lines": told[:MOST_LISTED], "n_more": max(0, len(told) - MOST_LISTED)}
+        for title, told in (
+            ("New", changes.added),
+            ("Changed", changes.changed),
+            ("Removed", changes.removed),
+            ("Notes", changes.remarks),
+        )
+        if told
+    ]
+
+
+def _campaign_page(
+    editor: CampaignEditor,
+    draft: CampaignDraft,
+    *,
+    refused: str = "",
+    filled: tuple[str, Shown] = ("", {}),
+) -> Shown:
+    """
+    Args:
+        refused: The error of the last action.
+        filled: A kind of form, and the values of its fields.
+    """
+    lines = draft.text.split("\n")
+    described, changes = draft.campaign, draft.changes
+    return {
+        "file": editor.file.path.name,
+        "can_be_written": editor.file.can_be_written,
+        "text": draft.text,
+        "is_changed": draft.is_changed,
+        "base": draft.base,
+        "shown": draft.shown,
+        "problems": [
+            {"line": each.line, "text": each.text, "stands": lines[each.line - 1] if each.line <= len(lines) else ""}
+            for each in draft.problems[:MOST_LISTED]
+        ],
+        "warnings": draft.warnings[:MOST_LISTED],
+        "changes": [] if changes is None else changes_shown(changes),
+        "refused": refused,
+        "filled": {filled[0]: filled[1]} if filled[0] else {},
+        "voices": sorted(PRESETS),
+        "types": sorted((DEFAULT_SCHEMA if described is None else described.schema).entity_types),
+        "names": [] if described is None else sorted(each.name for each in described.entities),
+        "npcs": [] if described is None else [each.name for each in described.npcs],
+        "scenes": [] if described is None else [scene_of(scene, described) for scene in described.scenes],
+    }
+
+
+def _fields_of(form: Form, kind: str) -> dict[str, str]:
+    """Return the fields of one kind of form: `person-name` is the name of a person."""
+    return {name.removeprefix(f"{kind}-"): value for name, value in form.items() if name.startswith(f"{kind}-")}
 
 
 # -- where entities stand in a drawing

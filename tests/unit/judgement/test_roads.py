@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from glyphoxa.domain.session_state import View
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -57,7 +58,7 @@ from glyphoxa.transcript.sessions import (
     episode_name,
     episode_of,
 )
-from glyphoxa.web.hub import Hub, PageOutbox, PageReader
+from glyphoxa.web.events import Hub, PageOutbox, PageReader
 from glyphoxa.world.event_log import Cause, Event
 from glyphoxa.world.state import WorldEntity, WorldState
 from tests.support.builders import CAMPAIGN, FORGE, INNKEEPER, SESSION, SMITH, TAMSIN, a_campaign, a_draft

@@ -15,8 +15,7 @@ from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.turn import Outcome, Unaddressed
 from glyphoxa.names.table_names import TableNames
 from glyphoxa.npc.table import Table
-from glyphoxa.web.events import redacted
-from glyphoxa.web.hub import Hub, PageOutbox, PageReader
+from glyphoxa.web.events import Hub, PageOutbox, PageReader, redacted
 from tests.support.builders import SMITH, TAMSIN, a_campaign, a_draft, a_turn_record, an_utterance
 from tests.support.web_table import TwinTable
 

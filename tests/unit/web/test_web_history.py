@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from glyphoxa.domain.ids import PlayerId
-from glyphoxa.web.events import Json
-from glyphoxa.web.hub import LENGTH, History
+from glyphoxa.web.events import HISTORY_LENGTH, History, Json
 
 TAMSIN = PlayerId("tamsin")
 
@@ -97,8 +96,8 @@ def test_npcs_in_preparation_are_listed_until_all_are_ready() -> None:
 
 
 def test_history_is_bounded_and_keeps_running_answers() -> None:
-    messages = after(thinks("t1"), *(said(f"u{n}", "tamsin") for n in range(LENGTH + 5)))
-    assert len(messages) == LENGTH + 1
+    messages = after(thinks("t1"), *(said(f"u{n}", "tamsin") for n in range(HISTORY_LENGTH + 5)))
+    assert len(messages) == HISTORY_LENGTH + 1
     assert messages[-1] == thinks("t1")
 
 
