@@ -36,7 +36,7 @@ from glyphoxa.adapters.local.machine import is_busy
 from glyphoxa.adapters.postgres.server.database import Condition, condition_of
 from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres
 from glyphoxa.adapters.tls import good_until
-from glyphoxa.app.engines import campaign_of, for_campaign, installed, language_findings, read_playable
+from glyphoxa.app.engines import campaign_of, installed, language_findings, read_playable, settings_for
 from glyphoxa.app.models import named, weights_for
 from glyphoxa.chat.models import CHAT_MODELS, OTHERS_BYTES, ChatModel, Machine, is_a_path, judged
 from glyphoxa.config.check import Finding, Level, check, chosen_providers, place_of_memory, ports
@@ -90,7 +90,7 @@ def before_a_table(settings: Settings, *, is_quick: bool) -> list[Finding]:
         is_quick: No database is started, and no model is measured.
     """
     campaign = campaign_of(settings)
-    settings = for_campaign(settings, campaign)
+    settings = settings_for(settings, campaign)
     found = examined(
         [
             *_of_machine(),
@@ -113,7 +113,7 @@ def at_open_table(settings: Settings, campaign: Campaign, *, players_url: str | 
     Args:
         players_url: Where players open it; None: on this machine only.
     """
-    settings = for_campaign(settings, campaign)
+    settings = settings_for(settings, campaign)
     url = players_url or "http://localhost"
     return examined(
         [
@@ -129,7 +129,7 @@ def at_open_table(settings: Settings, campaign: Campaign, *, players_url: str | 
 def of_settings(settings: Settings) -> list[Finding]:
     """Return what these settings will use and what they lack, without looking at the machine any further."""
     campaign = campaign_of(settings)
-    settings = for_campaign(settings, campaign)
+    settings = settings_for(settings, campaign)
     return examined(
         [
             Check("campaign", partial(_campaign, settings), _BUSY_DISK),

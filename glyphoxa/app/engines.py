@@ -182,7 +182,7 @@ def languages_of(row: Provider) -> str:
     return max(map(_of_weights, row.weights), key=len, default=row.languages)
 
 
-def in_words(languages: str) -> str:
+def languages_in_words(languages: str) -> str:
     """Return languages as users read them: the first four, and the number of others."""
     first, others = languages.split()[:4], languages.split()[4:]
     return ", ".join(first) + (f" and {len(others)} more" if others else "") or "any"
@@ -196,7 +196,7 @@ def campaign_of(settings: Settings) -> Campaign | None:
         return None
 
 
-def for_campaign(settings: Settings, campaign: Campaign | None) -> Settings:
+def settings_for(settings: Settings, campaign: Campaign | None) -> Settings:
     """Return the settings with a local recogniser that knows the campaign's language, unless they name its model."""
     stt = settings.providers.stt
     weights = find(STT, stt.name).weights
@@ -211,11 +211,12 @@ def language_findings(settings: Settings, campaign: Campaign | None) -> Iterator
     """Yield a warning for each part that does not know the campaign's language. Named hosted models are not checked."""
     if campaign is None:
         return
-    for subject, section, choice in chosen_providers(for_campaign(settings, campaign)):
+    for subject, section, choice in chosen_providers(settings_for(settings, campaign)):
         row = find(section, choice.name)
         known = _known_to(row, section, choice, campaign)
         if not _knows(known, campaign.language):
-            text = f"{row.name} is made for {in_words(known)}, but the campaign's language is {campaign.language}"
+            made_for = languages_in_words(known)
+            text = f"{row.name} is made for {made_for}, but the campaign's language is {campaign.language}"
             remedy = _remedy(row, section, campaign.language, is_fallback=" fallback " in subject)
             yield Finding("warning", subject, f"{text}: {remedy}")
 

@@ -21,7 +21,15 @@ from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.transcript.table_commands import PostgresTableCommands
 from glyphoxa.app import engines
 from glyphoxa.app.background import deep_recall, local_slots, make_names, memory_of, open_asking, summariser_at_table
-from glyphoxa.app.engines import EarSpec, Host, MouthSpec, OpenMouth, for_campaign, language_findings, read_playable
+from glyphoxa.app.engines import (
+    EarSpec,
+    Host,
+    MouthSpec,
+    OpenMouth,
+    language_findings,
+    read_playable,
+    settings_for,
+)
 from glyphoxa.app.memory import SAID_BEFORE, StoredSessions, TableMemory, open_store_for
 from glyphoxa.app.models import LocalModels, load_local_models
 from glyphoxa.app.reader import BackgroundReader, open_reader
@@ -488,7 +496,7 @@ async def open_table(
             logger.warning(warning)
         for finding in language_findings(settings, campaign):
             tell(f"WARNING: {finding.subject}: {finding.text}")
-        settings = for_campaign(settings, campaign)
+        settings = settings_for(settings, campaign)
         slots, language = local_slots(settings, campaign), campaign.language
         local = await load_local_models(settings, stack, slots=slots, language=language, tell=tell)
         store = await open_store_for(settings, local, stack)

@@ -16,7 +16,7 @@ from rich.text import Text
 from glyphoxa.adapters.local.machine import is_busy
 from glyphoxa.adapters.weights.download import ShownProgress
 from glyphoxa.adapters.weights.store import ModelFile, WeightStore
-from glyphoxa.app.engines import campaign_of, for_campaign, in_words, languages_of
+from glyphoxa.app.engines import campaign_of, languages_in_words, languages_of, settings_for
 from glyphoxa.app.models import needed, weights_for
 from glyphoxa.chat.models import CHAT_MODELS, WITHIN_S, Machine, Measured, Reckoned, best, hub_name, judged
 from glyphoxa.cli.render import show_rows
@@ -50,7 +50,7 @@ def _list(options: argparse.Namespace) -> int:
     for status in store.status():
         one = status.artefact
         state = status.state if status.state != "partial" else f"{100 * status.have // one.size} %"
-        rows.append((status.name, state, decimal(one.size), one.licence, in_words(one.languages), one.what))
+        rows.append((status.name, state, decimal(one.size), one.licence, languages_in_words(one.languages), one.what))
     show_rows(("artefact", "state", Text("size", justify="right"), "licence", "languages", "what"), rows)
     print(f"stored in {store.directory}")
     return 0
@@ -66,7 +66,7 @@ def _list(options: argparse.Namespace) -> int:
 def _fetch(options: argparse.Namespace) -> int:
     settings = read_settings(options.config)
     weights = weights_for(settings)
-    names = _names(options, weights) or needed(for_campaign(settings, campaign_of(settings)))
+    names = _names(options, weights) or needed(settings_for(settings, campaign_of(settings)))
     with ShownProgress(sys.stderr) as progress:
         paths = weights.ensure(names, progress, copy_from=options.copy_from, refetch=options.refetch)
     for name, path in paths.items():
@@ -212,7 +212,7 @@ def _voices(options: argparse.Namespace) -> int:
 
 def _list_voices(settings: Settings) -> None:
     tts = settings.providers.tts
-    languages = in_words(languages_of(find(TTS, tts.name)))
+    languages = languages_in_words(languages_of(find(TTS, tts.name)))
     if tts.name != "hibari":
         print(
             f"{tts.name} lists its voices on its own site; select one for an NPC with `voice: {{provider_voice: ID}}`."

@@ -160,7 +160,7 @@ async def responses(
             raise SessionFailed(f"no data for {stalled_after_ms} ms{after}") from error
         except FAULTS as error:
             # A server states its reason in an error message before it closes the connection.
-            raise SessionLost(warned or reason(error)) from error
+            raise SessionLost(warned or _reason(error)) from error
         for given in read:
             if isinstance(given, Ends):
                 if not given.within_s:
@@ -182,7 +182,7 @@ def instructions_of(messages: Sequence[Message]) -> str:
 T = TypeVar("T")
 
 
-def value_at(message: object, *path: str, kind: type[T]) -> T:
+def _value_at(message: object, *path: str, kind: type[T]) -> T:
     """Return the value at that path of a message; an empty one of that kind if it is missing or of another kind."""
     for key in path:
         message = message.get(key) if isinstance(message, Mapping) else None
@@ -203,9 +203,9 @@ def arguments_of(value: object) -> Mapping[str, object] | None:
     return arguments if isinstance(arguments, dict) else None
 
 
-def text_of(error: Mapping[str, Any]) -> str:
+def _text_of(error: Mapping[str, Any]) -> str:
     """Return the text of an error that the server reports in a message."""
-    texts = (value_at(error, key, kind=str) for key in ("message", "status", "code", "type"))
+    texts = (_value_at(error, key, kind=str) for key in ("message", "status", "code", "type"))
     return next(filter(None, texts), "the server reports an error")
 
 
@@ -215,14 +215,14 @@ def translated() -> Iterator[None]:
     try:
         yield
     except ConnectionClosed as error:
-        raise SessionLost(reason(error)) from error
+        raise SessionLost(_reason(error)) from error
     except TimeoutError:
         raise SessionFailed(f"the server opened no session within {OPEN_WITHIN_S:g} s") from None
     except FAULTS as error:
-        raise SessionFailed(reason(error)) from error
+        raise SessionFailed(_reason(error)) from error
 
 
-def reason(error: BaseException) -> str:
+def _reason(error: BaseException) -> str:
     """Return the server's reason for an error, without anything of the key."""
     match error:
         case ConnectionClosed(rcvd=None):
@@ -232,7 +232,7 @@ def reason(error: BaseException) -> str:
             return f"the server closed the session: {why} ({close.code})"
         case InvalidStatus(response=response):
             told = None if response.status_code in _KEY_REFUSED else json_object(response.body or b"")
-            why = value_at(told, "error", "message", kind=str) or value_at(told, "error", kind=str)
+            why = _value_at(told, "error", "message", kind=str) or _value_at(told, "error", kind=str)
             return f"the server refuses the connection: HTTP {response.status_code}{why and f': {why}'}"
     return str(error) or type(error).__name__
 
@@ -298,34 +298,34 @@ class RealtimeWire:
 
     def read(self, message: str | bytes, /) -> list[Given]:
         event = object_in(message)
-        kind = value_at(event, "type", kind=str)
-        response = value_at(event, "response_id", kind=str) or value_at(event, "response", "id", kind=str)
+        kind = _value_at(event, "type", kind=str)
+        response = _value_at(event, "response_id", kind=str) or _value_at(event, "response", "id", kind=str)
         if response and response in self._over:
             return []
         if kind == "error":
-            return [self._error(value_at(event, "error", kind=dict))]
+            return [self._error(_value_at(event, "error", kind=dict))]
         self._has_begun = self._has_begun or kind.startswith("response.")
-        item = value_at(event, "item_id", kind=str)
+        item = _value_at(event, "item_id", kind=str)
         match kind:
             case "response.output_audio_transcript.delta":
-                delta = value_at(event, "delta", kind=str)
+                delta = _value_at(event, "delta", kind=str)
                 self._said[item] = self._said.get(item, "") + delta
                 return [SpokenWords(delta)]
             case "response.output_audio_transcript.done":
                 # Some servers send the words at once, and a delta may have been unreadable.
-                said, whole = self._said.get(item, ""), value_at(event, "transcript", kind=str)
+                said, whole = self._said.get(item, ""), _value_at(event, "transcript", kind=str)
                 return [SpokenWords(whole[len(said) :])] if whole.startswith(said) and whole != said else []
             case "response.output_audio.delta":
-                return [SpokenSound(pcm_of(value_at(event, "delta", kind=str)))]
+                return [SpokenSound(pcm_of(_value_at(event, "delta", kind=str)))]
             case "response.done":
                 self._over.add(response)
-                return [*_calls(value_at(event, "response", kind=dict)), Ends()]
+                return [*_calls(_value_at(event, "response", kind=dict)), Ends()]
         return []
 
     def _error(self, error: dict[str, Any]) -> Warned:
-        code = value_at(error, "code", kind=str)
-        why = "the server refuses the key" if code == "invalid_api_key" else text_of(error)
-        if {code, value_at(error, "type", kind=str)} & _OF_THE_SESSION:
+        code = _value_at(error, "code", kind=str)
+        why = "the server refuses the key" if code == "invalid_api_key" else _text_of(error)
+        if {code, _value_at(error, "type", kind=str)} & _OF_THE_SESSION:
             raise SessionLost(why)
         if not self._has_begun:
             raise SessionFailed(why)
@@ -355,18 +355,18 @@ def _calls(response: dict[str, Any]) -> Iterator[Call]:
     Raises:
         SessionFailed: It is not complete.
     """
-    status = value_at(response, "status", kind=str)
-    details = value_at(response, "status_details", kind=dict)
-    why = value_at(details, "reason", kind=str)
-    if error := value_at(details, "error", kind=dict):
-        why = text_of(error)
+    status = _value_at(response, "status", kind=str)
+    details = _value_at(response, "status_details", kind=dict)
+    why = _value_at(details, "reason", kind=str)
+    if error := _value_at(details, "error", kind=dict):
+        why = _text_of(error)
     if status == "cancelled":
         raise SessionLost(f"the server cancelled the response: {why or 'no reason given'}")
     if status in ("failed", "incomplete"):
         raise SessionFailed(why or f"response {status}")
-    for item in value_at(response, "output", kind=list):
-        if value_at(item, "type", kind=str) == "function_call":
-            call_id, name = value_at(item, "call_id", kind=str), value_at(item, "name", kind=str)
+    for item in _value_at(response, "output", kind=list):
+        if _value_at(item, "type", kind=str) == "function_call":
+            call_id, name = _value_at(item, "call_id", kind=str), _value_at(item, "name", kind=str)
             yield Call(call_id, name, arguments_of(item.get("arguments") or ""))
 
 
@@ -434,11 +434,11 @@ class LiveWire:
 
     def read(self, message: str | bytes, /) -> list[Given]:
         told = object_in(message)
-        if error := value_at(told, "error", kind=dict):
-            raise SessionFailed(text_of(error))
+        if error := _value_at(told, "error", kind=dict):
+            raise SessionFailed(_text_of(error))
         given = list(_given(told))
         self._has_given = self._has_given or bool(given)
-        content = value_at(told, "serverContent", kind=dict)
+        content = _value_at(told, "serverContent", kind=dict)
         if "toolCall" in told:
             self._is_called = True
             return [*given, Ends()]
@@ -449,7 +449,7 @@ class LiveWire:
                 # The end of the call's own turn, which may arrive after the answer to the call.
                 self._is_called = False
                 return []
-            if not self._has_given and (why := value_at(content, "turnCompleteReason", kind=str)):
+            if not self._has_given and (why := _value_at(content, "turnCompleteReason", kind=str)):
                 raise SessionFailed(f"the model gave no reply: {why}")
             return [*given, Ends()]
         if content.get("generationComplete") and self._has_given:
@@ -464,11 +464,11 @@ def _content(message: Message) -> dict[str, Any]:
 
 def _given(message: Mapping[str, Any]) -> Iterator[Given]:
     # Words first, because they identify the sound.
-    if words := value_at(message, "serverContent", "outputTranscription", "text", kind=str):
+    if words := _value_at(message, "serverContent", "outputTranscription", "text", kind=str):
         yield SpokenWords(words)
-    for part in value_at(message, "serverContent", "modelTurn", "parts", kind=list):
-        if sound := pcm_of(value_at(part, "inlineData", "data", kind=str)):
+    for part in _value_at(message, "serverContent", "modelTurn", "parts", kind=list):
+        if sound := pcm_of(_value_at(part, "inlineData", "data", kind=str)):
             yield SpokenSound(sound)
-    for call in value_at(message, "toolCall", "functionCalls", kind=list):
-        arguments = arguments_of(value_at(call, kind=dict).get("args") or {})
-        yield Call(value_at(call, "id", kind=str), value_at(call, "name", kind=str), arguments)
+    for call in _value_at(message, "toolCall", "functionCalls", kind=list):
+        arguments = arguments_of(_value_at(call, kind=dict).get("args") or {})
+        yield Call(_value_at(call, "id", kind=str), _value_at(call, "name", kind=str), arguments)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from glyphoxa.adapters.local.whisper import task_of
-from glyphoxa.app.engines import campaign_of, for_campaign, language_findings, read_playable
+from glyphoxa.app.engines import campaign_of, language_findings, read_playable, settings_for
 from glyphoxa.app.models import needed
 from glyphoxa.app.table import open_table
 from glyphoxa.cli.main import main
@@ -56,16 +56,16 @@ def found(town: Path, providers: str = "{}") -> list[str]:
 def test_recogniser_of_a_german_campaign_is_multilingual(town: Path) -> None:
     settings = settings_of(town)
     assert needed(settings)[1] == "whisper-tiny.en"
-    assert needed(for_campaign(settings, campaign_of(settings)))[1] == "whisper-base"
+    assert needed(settings_for(settings, campaign_of(settings)))[1] == "whisper-base"
     town.write_text(TOWN.replace("language: de", "language: en-GB"))
-    assert for_campaign(settings, campaign_of(settings)) == settings
+    assert settings_for(settings, campaign_of(settings)) == settings
     town.write_text(TOWN.replace("language: de", "language: tlh"))
-    assert for_campaign(settings, campaign_of(settings)) == settings
+    assert settings_for(settings, campaign_of(settings)) == settings
 
 
 def test_named_recogniser_model_stays_and_is_reported(town: Path) -> None:
     settings = settings_of(town, "{stt: {model: whisper-tiny.en}}")
-    assert for_campaign(settings, campaign_of(settings)) == settings
+    assert settings_for(settings, campaign_of(settings)) == settings
     told = (
         "stt: whisper is made for en, but the campaign's language is de: remove providers.stt.model from the settings"
     )
