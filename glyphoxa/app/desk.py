@@ -20,7 +20,6 @@ from glyphoxa.adapters.postgres.world.imports import PostgresImports
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection, SeenEntity, SessionTalk
 from glyphoxa.adapters.postgres.world.learned_names import PostgresLearnedNames
 from glyphoxa.app.background import timeline_writer
-from glyphoxa.app.recaps import SessionRecaps
 from glyphoxa.app.scope import Scope
 from glyphoxa.chronicle.ports import said_in
 from glyphoxa.chronicle.rules_extractor import names_of
@@ -46,7 +45,6 @@ from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import DM, HOLDINGS, MEANING, Fact, Viewer
-from glyphoxa.domain.session_state import View
 from glyphoxa.judgement.safety import topics_of
 from glyphoxa.language.facts import claim_in_words, known_to, moment
 from glyphoxa.language.table_talk import is_out_of_character

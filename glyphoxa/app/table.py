@@ -42,7 +42,6 @@ from glyphoxa.domain.campaign import Campaign, Npc, Player, Scene
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import NpcId, SessionId
-from glyphoxa.domain.session_state import View
 from glyphoxa.domain.turn import LookUp
 from glyphoxa.judgement.safety import topics_of
 from glyphoxa.language.roles import cast_of

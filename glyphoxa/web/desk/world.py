@@ -23,11 +23,10 @@ from glyphoxa.chronicle.timeline import EventNode
 from glyphoxa.config.campaign_edit import type_form
 from glyphoxa.dm.actions import actions_of, chosen
 from glyphoxa.dm.campaign_diff import CampaignChanges
-from glyphoxa.domain.campaign import DEFAULT_SCHEMA, DEFAULT_TYPES
+from glyphoxa.domain.campaign import DEFAULT_SCHEMA, DEFAULT_TYPES, TYPE_TEMPLATES
 from glyphoxa.domain.errors import InvalidInput, NotFound, counted
 from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.domain.knowledge import DM, Fact, Viewer
-from glyphoxa.domain.node_types import TEMPLATES
 from glyphoxa.language.facts import Names, known_to, known_to_in_words, visibility_in_words
 from glyphoxa.web.desk.frame import DeskFrame, Done, Form, Pages, Shown, number_in, paged, scene_of, viewer_of
 from glyphoxa.web.desk.review import MOST_FACTS, fact_shown
@@ -232,10 +231,10 @@ def _down(nodes: Sequence[EventNode], parts: _Parts, levels: int) -> Iterator[Ev
 async def types(frame: DeskFrame, _: Request) -> Shown:
     """Show all types of nodes with their settings: the campaign's own, the default ones and the templates."""
     schema = (await frame.desk()).resolver.schema
-    names = dict.fromkeys((*schema.types, *map(schema.name_of, schema.entity_types), *TEMPLATES))
+    names = dict.fromkeys((*schema.types, *map(schema.name_of, schema.entity_types), *TYPE_TEMPLATES))
     return {
         "types": {name: schema.named(name) for name in names},
-        "origins": {"template": TEMPLATES, "default": DEFAULT_TYPES, "own": schema.declared},
+        "origins": {"template": TYPE_TEMPLATES, "default": DEFAULT_TYPES, "own": schema.declared},
         "has_file": frame.memory().settings.campaign is not None,
     }
 

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from glyphoxa.domain.session_state import View
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
