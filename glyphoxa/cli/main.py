@@ -25,8 +25,8 @@ _WINDOWS: Final = "Glyphoxa runs on Linux and macOS; on Windows, use WSL 2 (docs
 
 _GROUPS: Final = {
     "play": {
-        "serve": ("glyphoxa.cli.serve:VERB", "open a table on a local page, and talk to NPCs in a browser"),
-        "table": ("glyphoxa.cli.table:VERB", "direct an open table: mute, speak as NPCs, stop; links, audit log"),
+        "serve": ("glyphoxa.cli.table:SERVE", "open a table on a local page, and talk to NPCs in a browser"),
+        "table": ("glyphoxa.cli.table:TABLE", "direct an open table: mute, speak as NPCs, stop; links, audit log"),
     },
     "campaign": {
         "campaign": ("glyphoxa.cli.campaign:VERB", "create, check, load, show, copy and export campaigns; calendar"),
@@ -34,7 +34,7 @@ _GROUPS: Final = {
         "facts": ("glyphoxa.cli.review:FACTS", "review facts: accept, reject, correct, state, reveal, undo"),
         "transcript": ("glyphoxa.cli.review:TRANSCRIPT", "retract or correct an utterance; summarise a session"),
         "wrap-up": ("glyphoxa.cli.review:WRAP_UP", "decide what to keep of a session that has ended"),
-        "names": ("glyphoxa.cli.names:VERB", "review how names are misheard: accept, reject, undo"),
+        "names": ("glyphoxa.cli.review:NAMES", "review how names are misheard: accept, reject, undo"),
     },
     "memory": {
         "show": ("glyphoxa.cli.show:VERB", "show what is known and was said, and why NPCs said what they said"),
@@ -42,9 +42,9 @@ _GROUPS: Final = {
         "privacy": ("glyphoxa.cli.privacy:VERB", "export or erase what is stored about a player or a session"),
     },
     "operation": {
-        "doctor": ("glyphoxa.cli.config:DOCTOR", "check machine, settings, models and database"),
-        "config": ("glyphoxa.cli.config:CONFIG", "check the settings; print all settings"),
-        "models": ("glyphoxa.cli.models:VERB", "list, fetch, verify and recommend local models; voices"),
+        "doctor": ("glyphoxa.cli.setup:DOCTOR", "check machine, settings, models and database"),
+        "config": ("glyphoxa.cli.setup:CONFIG", "check the settings; print all settings"),
+        "models": ("glyphoxa.cli.setup:MODELS", "list, fetch, verify and recommend local models; voices"),
         "worker": ("glyphoxa.cli.worker:VERB", "read transcripts in the background; status, retry, reindex"),
     },
 }

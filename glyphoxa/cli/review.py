@@ -1,4 +1,7 @@
-"""The game master's decisions about the world: `glyphoxa facts`, `glyphoxa entity` and `glyphoxa transcript`."""
+"""The game master's decisions: `glyphoxa facts`, `entity`, `transcript`, `wrap-up` and `names`.
+
+`glyphoxa.dm.actions` declares most of them, with their arguments.
+"""
 
 from __future__ import annotations
 
@@ -9,34 +12,42 @@ import shlex
 import sys
 import termios
 import tty
+from functools import partial
 from itertools import groupby
+from pathlib import Path
+from typing import Any
 
 from glyphoxa.actors.clock import now_ms
 from glyphoxa.app.campaign_editor import npc_form
-from glyphoxa.app.desk import Desk, WrappedUp
+from glyphoxa.app.desk import Desk, WrappedUp, names_desk_of
 from glyphoxa.app.engines import read_playable
-from glyphoxa.cli.actions import offer
-from glyphoxa.cli.render import show_facts, show_result
+from glyphoxa.cli.render import show_facts, show_result, show_rows
 from glyphoxa.cli.scope import (
     CAMPAIGN,
     LAST,
     ONE_SESSION,
+    YES,
     answer_to,
     declared_in,
     file_named,
+    goes_on,
+    in_scope,
     run_at_desk,
     session_argument,
 )
-from glyphoxa.cli.verb import Argument, Verb, argument, limit, one_of
+from glyphoxa.cli.verb import Argument, Verb, any_option, argument, limit, one_of
 from glyphoxa.config.campaign_edit import AtomicFile, additions, insert_all, stamp_of
 from glyphoxa.config.located_yaml import text_of
+from glyphoxa.dm.actions import ACTIONS, DmAction, Option
 from glyphoxa.dm.facts import Decision
 from glyphoxa.dm.wording import plain
 from glyphoxa.dm.wrap_up import FactProposal, LineDecision
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
 from glyphoxa.domain.ids import NpcId, SessionId
 from glyphoxa.domain.knowledge import PUBLIC
-from glyphoxa.language.facts import claim_in_words, short, visibility_in_words
+from glyphoxa.language.facts import claim_in_words, moment, short, visibility_in_words
+from glyphoxa.names.learning import NamesDesk
+from glyphoxa.names.wrong_forms import LearnedName
 from glyphoxa.npc.commands import scene_called
 from glyphoxa.transcript.sessions import LastSessions
 from glyphoxa.world.event_log import Cause
@@ -49,6 +60,51 @@ FACTS = Verb(run_at_desk, common=CAMPAIGN)
 ENTITY = Verb(run_at_desk, common=CAMPAIGN)
 TRANSCRIPT = Verb(run_at_desk, common=CAMPAIGN)
 WRAP_UP = Verb(run_at_desk, common=CAMPAIGN)
+NAMES = Verb(in_scope(names_desk_of, to_hold="names"), common=CAMPAIGN)
+
+
+# Actions that are declared for all surfaces
+
+
+def _offer(verb: Verb[Any], name: str) -> None:
+    """Declare the actions that the verb of this name has."""
+    for each in ACTIONS:
+        of, _, word = each.verb.partition(" ")
+        if of == name:
+            rest = [option.takes_rest for option in each.options if option.takes_rest]
+            more = [*([any_option] if rest else ()), *((YES,) if each.asks else ())]
+            how = {"epilog": rest[0], "allow_abbrev": False} if rest else {}
+            verb.action(each.text, *map(_argument, each.options), *more, name=word, **how)(partial(_act, each))
+
+
+def _argument(option: Option) -> Argument:
+    if option.names == "session":
+        return session_argument(option.name)
+    told: dict[str, Any] = {"help": option.text}
+    if option.kind is not bool:
+        told |= {"metavar": option.word, "type": option.kind}
+    if option.is_several and not option.is_repeated:
+        told["nargs"] = "+"
+    if option.is_required if option.is_argument is None else option.is_argument:
+        return argument(option.name, **told, **({} if option.is_required else {"nargs": "?"}))
+    if option.is_several:
+        told["action"] = "append" if option.is_repeated else "extend"
+    if option.is_required:
+        told["required"] = True
+    return argument(f"--{option.name.replace('_', '-')}", **told)
+
+
+async def _act(action: DmAction, desk: Desk, options: argparse.Namespace) -> int:
+    given = {each.name: getattr(options, each.name) for each in action.options}
+    for each in action.options:
+        if each.takes_rest:
+            given[each.name] = f"{given[each.name] or ''} {shlex.join(options.free)}"
+    if (asked := await action.question(desk, given)) is not None:
+        lines, question = asked
+        show_result(desk, lines)
+        if not await goes_on(question, is_sure=options.yes):
+            return 1
+    return show_result(desk, await action.run(desk, given))
 
 
 # Facts
@@ -89,7 +145,7 @@ async def _review(desk: Desk, options: argparse.Namespace) -> int:
     return 0
 
 
-offer(FACTS, "facts")
+_offer(FACTS, "facts")
 
 
 @FACTS.action(
@@ -106,7 +162,7 @@ async def _undo(desk: Desk, options: argparse.Namespace) -> int:
 
 # Entities
 
-offer(ENTITY, "entity")
+_offer(ENTITY, "entity")
 
 
 @ENTITY.action(
@@ -144,7 +200,7 @@ async def _speak(desk: Desk, options: argparse.Namespace) -> int:
 
 # The transcript
 
-offer(TRANSCRIPT, "transcript")
+_offer(TRANSCRIPT, "transcript")
 
 
 @TRANSCRIPT.action(
@@ -267,3 +323,128 @@ def _show_wrap_up(desk: Desk, seen: WrappedUp) -> None:
             print(f"thread {title}: {plain(thread)}")
     for line in seen.recap:
         print(f"to read aloud: {plain(line)}")
+
+
+# How names are misheard
+
+_MOST_REFUSED_SHOWN = 20
+_ALL_THE_SAME = "Use --yes to accept it anyway"
+_HEARD = argument("heard", metavar="HEARD", help="the words as the transcript shows them")
+_CALLED = argument("name", metavar="NAME", help="a name or alias of the campaign")
+_WHY = argument("--why", default="", metavar="TEXT", help="a note for the history")
+_SURE = argument("--yes", help="even if these words are common in ordinary speech")
+
+
+@NAMES.action("list all names, with the wrong forms that are corrected")
+async def _list(desk: NamesDesk, _options: argparse.Namespace) -> int:
+    pairs = await desk.wrong_forms()
+    rows = (
+        (entry.name, entry.entity_type, ", ".join(map(_wrong_form, pairs.get(entry.entity_id, ()))))
+        for entry in desk.names.entries
+    )
+    return show_rows(("name", "type", "heard as"), rows)
+
+
+@NAMES.action("list suggested wrong forms that need review", name="review")
+async def _review_names(desk: NamesDesk, _options: argparse.Namespace) -> int:
+    found = await desk.suggestions()
+    rows = ((one.heard, one.called, str(one.status.count), "; ".join(one.why)) for one in found[:_MOST_SHOWN])
+    show_rows(("heard", "name", "times", "why"), rows, nothing="no names need review")
+    if len(found) > _MOST_SHOWN:
+        print(f"and {len(found) - _MOST_SHOWN} more, heard less often")
+    return 0
+
+
+@NAMES.action("accept a wrong form: HEARD means NAME from now on", _HEARD, _CALLED, _WHY, _SURE)
+async def _accept(desk: NamesDesk, options: argparse.Namespace) -> int:
+    unless = None if options.yes else _ALL_THE_SAME
+    done, warned = await desk.accept(options.heard, options.name, unless=unless, why=options.why)
+    if warned is not None:
+        print(f"warning: {warned}", file=sys.stderr)
+    print(done)
+    return 0
+
+
+@NAMES.action("reject a wrong form: HEARD does not mean NAME; it is not suggested again", _HEARD, _CALLED, _WHY)
+async def _reject(desk: NamesDesk, options: argparse.Namespace) -> int:
+    print(await desk.reject(options.heard, options.name, why=options.why))
+    return 0
+
+
+@NAMES.action(
+    "undo your last decision; repeat it for the one before",
+    argument("heard", nargs="?", metavar="HEARD", help="the last decision about these words"),
+    name="undo",
+)
+async def _undo_name(desk: NamesDesk, options: argparse.Namespace) -> int:
+    print(await desk.undo(options.heard))
+    return 0
+
+
+@NAMES.action(
+    "list what happened, latest first",
+    argument("heard", nargs="?", metavar="HEARD", help="only about these words"),
+)
+async def _history(desk: NamesDesk, options: argparse.Namespace) -> int:
+    rows = []
+    for happened in await desk.learned.history(desk.campaign, heard=options.heard, limit=_MOST_SHOWN):
+        step, when = happened.step, moment(happened.at_ms)
+        rows.append((when, step.kind, step.as_heard, happened.called, step.by, step.why, step.utterance or ""))
+    return show_rows(("when", "what", "heard", "name", "by", "why", "utterance"), rows)
+
+
+@NAMES.action(
+    "accept a list: a line is HEARD, tab, NAME",
+    argument("file", type=Path, metavar="FILE.tsv", help="the list to read"),
+    _SURE,
+)
+async def _import(desk: NamesDesk, options: argparse.Namespace) -> int:
+    taken = 0
+    refused: list[str] = []
+    unless = None if options.yes else _ALL_THE_SAME
+    for number, heard, name in _pairs(options.file, desk):
+        try:
+            await desk.accept(heard, name, unless=unless, why=f"{options.file.name}, line {number}")
+        except InvalidInput as error:
+            refused.append(f"{options.file}:{number}: {error}")
+        else:
+            taken += 1
+    for told in refused[:_MOST_REFUSED_SHOWN]:
+        print(f"skipped: {told}", file=sys.stderr)
+    if len(refused) > _MOST_REFUSED_SHOWN:
+        print(f"skipped: {len(refused) - _MOST_REFUSED_SHOWN} more", file=sys.stderr)
+    print(f"{taken} wrong forms accepted; {len(refused)} skipped")
+    return 0
+
+
+def _pairs(file: Path, desk: NamesDesk) -> list[tuple[int, str, str]]:
+    """Return the lines of a file of pairs; all are checked before anything is learned.
+
+    Raises:
+        InvalidInput: The file cannot be read, a line is not a pair, or a name is unknown.
+    """
+    pairs: list[tuple[int, str, str]] = []
+    for number, line in enumerate(text_of(file).splitlines(), start=1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        columns = [column.strip() for column in line.split("\t")]
+        if len(columns) < 2 or not columns[0] or not columns[1]:
+            raise InvalidInput(f"{file}:{number}: {line[:80]!r} is not HEARD, a tab and NAME")
+        try:
+            pairs.append((number, columns[0], desk.entity(columns[1]).name))
+        except InvalidInput as error:
+            raise type(error)(f"{file}:{number}: {error}") from None
+    return pairs
+
+
+@NAMES.action("print the wrong forms that are corrected, in the format of `import`")
+async def _export(desk: NamesDesk, _options: argparse.Namespace) -> int:
+    for pair in await desk.learned.statuses(desk.campaign):
+        if pair.status.state == "active" and pair.name is not None:
+            print(f"{pair.heard}\t{pair.name}")
+    return 0
+
+
+def _wrong_form(pair: LearnedName) -> str:
+    state = "" if pair.status.state == "active" else f", {pair.status.state}"
+    return f"{pair.heard} ({pair.status.count}{state})"

@@ -1,6 +1,6 @@
 """The server behind `glyphoxa serve`: the page and its links, the desk, and how they close in order.
 
-Needs the extra `voice`: `glyphoxa.cli.serve` imports it once it knows that this is installed.
+Needs the extra `voice`: `glyphoxa.cli.table` imports it once it knows that this is installed.
 """
 
 from __future__ import annotations

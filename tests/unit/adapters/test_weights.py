@@ -20,7 +20,7 @@ from glyphoxa.adapters.weights.download import (
 )
 from glyphoxa.adapters.weights.store import HashCache, WeightStore, own_manifest
 from glyphoxa.app.models import needed
-from glyphoxa.cli import models
+from glyphoxa.cli import setup
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.errors import Corrupt, NotFound, Unavailable
 
@@ -71,7 +71,7 @@ def test_the_own_manifest_pins_every_file_and_names_its_licence_and_a_source() -
 
 
 def test_the_own_manifest_names_no_package_index() -> None:
-    where = Path(models.__file__).parents[1] / "adapters" / "weights"
+    where = Path(setup.__file__).parents[1] / "adapters" / "weights"
     assert not [path for path in where.iterdir() if path.suffix in {".py", ".yaml"} and "pypi" in path.read_text()]
 
 

@@ -20,7 +20,7 @@ from glyphoxa.chat.models import (
     judged,
     wrong_gguf_name,
 )
-from glyphoxa.cli.models import told
+from glyphoxa.cli.setup import told
 
 TWO_CORES = Measured(billions=1.54, bytes=1_117_320_768, reads_per_s=50, speaks_per_s=22)
 ROOMY = Machine(free_bytes=64_000_000_000)

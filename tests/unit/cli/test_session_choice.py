@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from glyphoxa.cli.serve import RECENT_MS, TO_OPEN, choose
+from glyphoxa.cli.table import RECENT_MS, TO_OPEN, choose
 from glyphoxa.domain.errors import NotFound
 from glyphoxa.domain.ids import CampaignId, SceneId, SessionId
 from glyphoxa.transcript.sessions import LastSession, LastSessions

@@ -1,12 +1,14 @@
-"""`glyphoxa models`: list, fetch, verify and recommend the weights of local models; list and hear voices."""
+"""`glyphoxa config`, `doctor` and `models`: settings, machine, local models and voices, before a table is opened."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 import psutil
@@ -16,22 +18,92 @@ from rich.text import Text
 from glyphoxa.adapters.local.machine import is_busy
 from glyphoxa.adapters.weights.download import ShownProgress
 from glyphoxa.adapters.weights.store import ModelFile, WeightStore
+from glyphoxa.app.doctor import ask_providers, before_a_table, of_settings, without_settings
 from glyphoxa.app.engines import campaign_of, languages_in_words, languages_of, settings_for
 from glyphoxa.app.models import needed, weights_for
 from glyphoxa.chat.models import CHAT_MODELS, WITHIN_S, Machine, Measured, Reckoned, best, hub_name, judged
 from glyphoxa.cli.render import show_rows
 from glyphoxa.cli.scope import CONFIG
+from glyphoxa.cli.scope import CONFIG as CONFIG_FILE
 from glyphoxa.cli.verb import Argument, Verb, argument, at_once
+from glyphoxa.config.check import Finding
 from glyphoxa.config.settings import Settings, read_settings
-from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
+from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, did_you_mean
 from glyphoxa.providers.building import LLM, TTS, find, weights_of
 from glyphoxa.providers.extras import LOCAL, need
 from glyphoxa.providers.rows import rows as provider_rows
 
 _SAMPLE_TEXT = "Good evening, traveller. Sit down by the fire, and tell me what brings you here."
 _LONGEST_TEXT = 1_000
+_COLOURS = {"ok": "green", "warning": "yellow", "error": "red"}
 
-VERB = Verb(at_once, common=[CONFIG])
+CONFIG = Verb(at_once)
+DOCTOR = Verb(at_once)
+MODELS = Verb(at_once, common=[CONFIG_FILE])
+
+
+@CONFIG.action(
+    "check the settings: show what will be used, what is missing, and what an evening costs",
+    argument("file", nargs="?", type=Path, help="settings file (YAML); default: all defaults"),
+    argument("--live", help="also ask each remote provider one short question: show its latency and what it can do"),
+)
+def _check(options: argparse.Namespace) -> int:
+    """Exit with status 1 if something that the settings need is missing, or does not answer."""
+    settings = read_settings(options.file)
+    findings = of_settings(settings)
+    if options.live:
+        wrong = {finding.subject for finding in findings if finding.level == "error"}
+        findings += ask_providers(settings, but_not=wrong)
+    _show_findings(findings)
+    return 1 if any(finding.level == "error" for finding in findings) else 0
+
+
+def _show_findings(findings: Iterable[Finding]) -> None:
+    show_rows(("", "", ""), ((Text(one.level, style=_COLOURS[one.level]), one.subject, one.text) for one in findings))
+
+
+@CONFIG.action("print every setting with its type, default and meaning, in Markdown")
+def _reference(_options: argparse.Namespace) -> int:
+    from glyphoxa.config.reference import reference
+
+    print(reference(languages_of), end="")
+    return 0
+
+
+@DOCTOR.itself(
+    CONFIG_FILE,
+    argument("--campaign", type=Path, metavar="FILE", help="campaign file; overrides the settings"),
+    argument("--quick", help="skip the database and the measurement of the model"),
+    argument("--json", help="the findings, as JSON"),
+    text="Check Python, packages, settings, models, database, disk, ports, clock, https and memory, and measure the "
+    "language model for a few seconds. Each line is ok, or says what is wrong and what to do. The exit status is 1 "
+    "if there is an error.",
+)
+def _doctor(options: argparse.Namespace) -> int:
+    findings = _found(options)
+    is_well = all(each.level != "error" for each in findings)
+    if options.json:
+        told = {"ok": is_well, "findings": [asdict(each) for each in findings]}
+        print(json.dumps(told, ensure_ascii=False, indent=2))
+    else:
+        _show_findings(findings)
+    return 0 if is_well else 1
+
+
+def _found(options: argparse.Namespace) -> list[Finding]:
+    try:
+        settings = read_settings(options.config)
+    except GlyphoxaError as error:
+        # What needs no settings is checked all the same.
+        mistakes = [Finding("error", "settings", line) for line in str(error).splitlines()]
+        return [*mistakes, *without_settings()]
+    if options.campaign is not None:
+        settings = settings.model_copy(update={"campaign": options.campaign.absolute()})
+    return before_a_table(settings, is_quick=options.quick)
+
+
+# Local models
+
 _ALL = argument("--all", help="every model of the list")
 
 
@@ -44,7 +116,7 @@ def _named(otherwise: str) -> Argument:
     )
 
 
-@VERB.action("list the models: size, licence, and which are here")
+@MODELS.action("list the models: size, licence, and which are here")
 def _list(options: argparse.Namespace) -> int:
     store, rows = _weights(options), []
     for status in store.status():
@@ -56,7 +128,7 @@ def _list(options: argparse.Namespace) -> int:
     return 0
 
 
-@VERB.action(
+@MODELS.action(
     "download missing models; an interrupted download continues",
     _named("default: what a table with these settings and their campaign needs"),
     _ALL,
@@ -74,7 +146,7 @@ def _fetch(options: argparse.Namespace) -> int:
     return 0
 
 
-@VERB.action(
+@MODELS.action(
     "compare the checksums of models; a file that differs is removed", _named("default: all that are here"), _ALL
 )
 def _verify(options: argparse.Namespace) -> int:
@@ -85,7 +157,7 @@ def _verify(options: argparse.Namespace) -> int:
     return 0
 
 
-@VERB.action(
+@MODELS.action(
     "measure this machine for a few seconds, and list the chat models that are fast enough",
     argument(
         "--npcs",
@@ -176,7 +248,7 @@ def told(name: str, measured: Measured, machine: Machine, verdicts: Sequence[Rec
 # Voices
 
 
-@VERB.action(
+@MODELS.action(
     "list the voices for `voice:` in a campaign file; or play one",
     argument("name", nargs="?", help="a preset; or a voice id of the cloud provider"),
     argument("--text", default=_SAMPLE_TEXT, help="what it says"),
