@@ -19,19 +19,10 @@ from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn
 from rich.table import Table as Columns
 from rich.text import Text
 
+from glyphoxa.dm.facts import lines_of
 from glyphoxa.dm.wording import IndentedLine, plain
 from glyphoxa.domain.knowledge import Fact
-from glyphoxa.language.facts import (
-    certainty_in_words,
-    ended_in_words,
-    fact_row,
-    knower_in_words,
-    known_to_in_words,
-    moment,
-    place,
-    short,
-    validity_in_words,
-)
+from glyphoxa.language.facts import fact_row, short
 from glyphoxa.world.event_log import WorldEvent
 
 if TYPE_CHECKING:
@@ -39,8 +30,6 @@ if TYPE_CHECKING:
     from glyphoxa.dm.campaign_diff import CampaignChanges
     from glyphoxa.dm.entities import NameResolver
     from glyphoxa.dm.facts import Decision, ExplainedFact
-    from glyphoxa.dm.ports import CitedUtterance
-    from glyphoxa.domain.ids import FactId
 
 WIDTH_WHEN_PIPED: Final = 100
 _GAP: Final = 2
@@ -196,49 +185,10 @@ def show_facts(
 
 def show_fact(desk: Desk, found: ExplainedFact) -> None:
     """Show a fact with its source, who knows it, and related facts."""
-    fact, provenance = found.fact, found.fact.provenance
-    print(f"{fact.id}  {plain(desk.facts.words(fact))}")
-    if (ended := found.ended) is not None:
-        print(f"  no longer held: {ended_in_words(ended)}")
-    else:
-        print(f"  {fact.status}{', although you rejected it before' if fact.doubted else ''}")
-    times = "once" if fact.mentions == 1 else f"{fact.mentions} times"
-    print(f"  {certainty_in_words(fact)}, from {provenance.origin.replace('_', ' ')}, stated {times}")
-    if provenance.reason:
-        print(f"  because {provenance.reason}")
-    _print_source(desk.resolver, fact, found.said)
-    if validity := validity_in_words(fact.validity, desk.days.calendar):
-        print(f"  holds {validity}")
-    print(f"  known to: {known_to_in_words(fact, desk.resolver)}")
-    for knower in fact.visibility.knowers:
-        print(f"    {knower_in_words(knower, desk.resolver)}")
-    _print_related(desk, "depends on", fact.supports, found.supports)
-    _print_related(desk, "supports", [each.id for each in found.resting], found.resting)
-    _print_related(desk, "contradicts", fact.disputes, found.disputes)
-
-
-def _print_source(resolver: NameResolver, fact: Fact, said: CitedUtterance | None) -> None:
-    provenance = fact.provenance
-    if said is not None:
-        retracted = f", {said.state}" if said.is_retracted else ""
-        where = f"{place(said.session_id, said.ordinal, resolver)}, {moment(said.at_ms)}"
-        print(f"  said: {where} (utterance {said.utterance_id}{retracted})")
-        print(f"    {plain(f'{said.speaker_name}: {said.text}')}")
-        return
-    where, at = place(provenance.session_id, provenance.ordinal, resolver), moment(provenance.at_ms)
-    if provenance.utterance_id is not None:
-        print(f"  said: {where}, {at} (utterance {provenance.utterance_id}, no longer in the log)")
-    else:
-        print(f"  stated: {', '.join(filter(None, (where, at))) or 'time unknown'}")
-
-
-def _print_related(desk: Desk, title: str, ids: Sequence[FactId], facts: Sequence[Fact]) -> None:
-    known = {fact.id: fact for fact in facts}
-    for fact in ids:
-        if fact in known:
-            print(f"  {title} {short(fact)} {plain(desk.facts.words(known[fact]))} ({known[fact].status})")
-        else:
-            print(f"  {title} {short(fact)}, which is no longer held")
+    rows = desk.facts.explained_in_words(found, desk.days.calendar)
+    print(f"{rows.pop('id')}  {plain(str(rows.pop('fact')))}")
+    for line in lines_of(rows):
+        print(f"  {plain(line)}")
 
 
 async def show_events(desk: Desk, happened: Sequence[tuple[WorldEvent, bool]]) -> None:

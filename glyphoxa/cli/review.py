@@ -45,7 +45,7 @@ from glyphoxa.dm.wrap_up import FactProposal, LineDecision
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
 from glyphoxa.domain.ids import NpcId, SessionId
 from glyphoxa.domain.knowledge import PUBLIC
-from glyphoxa.language.facts import claim_in_words, moment, short, visibility_in_words
+from glyphoxa.language.facts import claim_in_words, moment, visibility_in_words
 from glyphoxa.names.learning import NamesDesk
 from glyphoxa.names.wrong_forms import LearnedName
 from glyphoxa.npc.commands import scene_called
@@ -129,8 +129,8 @@ _QUEUES = {"pending": "no facts need review", "conflict": "no facts disagree", "
 async def _review(desk: Desk, options: argparse.Namespace) -> int:
     facts = await desk.inspection.of_status(desk.campaign, options.status, session=options.session, limit=options.limit)
     disputed = await desk.inspection.facts(desk.campaign, {each for fact in facts for each in fact.disputes})
-    words = {fact.id: f"{short(fact.id)} {desk.facts.words(fact)}" for fact in disputed}
-    also = ("contradicts", lambda fact: "; ".join(words.get(each, each) for each in fact.disputes))
+    lines = {fact.id: desk.facts.line(fact) for fact in disputed}
+    also = ("contradicts", lambda fact: "; ".join(lines.get(each, each) for each in fact.disputes))
     show_facts(
         facts,
         desk.resolver,

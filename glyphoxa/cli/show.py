@@ -260,7 +260,7 @@ async def _said(desk: Desk, options: argparse.Namespace) -> int:
     narrowed = (words, options.session, options.speaker, options.viewer, options.after, options.before)
     said = [(short_utterance(each.utterance.id), each.ordinal, each.utterance) for each in found]
     return show_rows(
-        ("id", "when", "session", "ordinal", "who", "said"),
+        ("id", "when", "session", "line", "who", "said"),
         ((id_, moment(one.at_ms), one.session_id, str(n), one.speaker_name, one.text) for id_, n, one in said),
         nothing="no utterance matches" if any(narrowed) else "nothing was said yet",
         limit=options.limit,
@@ -299,7 +299,7 @@ async def _transcript(desk: Desk, options: argparse.Namespace) -> int:
         heard = said.raw_text if said.raw_text != said.text else ""
         rows.append((str(said.ordinal), moment(said.at_ms), said.speaker_name, said.text, heard, said.state))
     nothing, which = ("nothing was corrected", "first") if options.corrected else ("", "last")
-    headings = ("ordinal", "when", "who", "said", "heard", "")
+    headings = ("line", "when", "who", "said", "heard", "")
     return show_rows(headings, rows, nothing=nothing, limit=options.limit, which=which)
 
 

@@ -20,7 +20,7 @@ from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.heard import SpokenBy
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId, PlayerId, SessionId, SpeakerId, plain_name, slug
 from glyphoxa.domain.knowledge import DM, PUBLIC, Claim, Knower, Provenance, Validity, Visibility
-from glyphoxa.language.facts import fact_in_words
+from glyphoxa.language.facts import entity_in_words, fact_in_words
 from glyphoxa.language.relations import IN_ENGLISH, RelationWords
 from glyphoxa.language.words import fold
 from glyphoxa.names.naming import (
@@ -257,7 +257,7 @@ class EntityDesk(Decisions):
             raise InvalidInput(f"{called!r} has no letter or digit to make an id from; give an id")
         if made in self.resolver.entities:
             other = self.resolver.entities[made]
-            raise InvalidInput(f"the id {made!r} is taken by {other.name} ({other.type}): give another id")
+            raise InvalidInput(f"the id {made!r} is taken by {entity_in_words(other)}: give another id")
         if not new.id and (same := self.resolver.by_name.exact(called)) is not None:
             raise InvalidInput(
                 f"{same.name} is already called {called!r}; if this is a different entity, give it its own id"
@@ -305,7 +305,7 @@ class EntityDesk(Decisions):
         found = self.resolver.entity(entity)
         facts = await self.review.current(self.campaign, DM, about=found.id, limit=MAX_FACTS)
         ends = listed("with it ends", [fact_in_words(fact, self.resolver) for fact in facts])
-        return ends, f"This removes {found.name} ({found.type})."
+        return ends, f"This removes {entity_in_words(found)}."
 
     @_action(
         "entity remove",

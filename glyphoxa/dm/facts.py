@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated
@@ -32,6 +32,7 @@ from glyphoxa.dm.entities import (
     storable,
 )
 from glyphoxa.dm.ports import CitedUtterance
+from glyphoxa.domain.calendar import StoryCalendar
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import EntityId, FactId
 from glyphoxa.domain.knowledge import DM, PUBLIC, Claim, EndedFact, Fact, Visibility
@@ -40,10 +41,13 @@ from glyphoxa.language.facts import (
     claim_in_words,
     ended_in_words,
     fact_in_words,
+    fact_row,
+    knower_in_words,
     known_to_in_words,
     moment,
     place,
     short,
+    validity_in_words,
 )
 from glyphoxa.world.event_kinds import (
     FactClosed,
@@ -89,11 +93,11 @@ class ExplainedFact:
     """
 
     fact: Fact
-    ended: EndedFact | None
-    said: CitedUtterance | None
-    supports: Sequence[Fact]
-    resting: Sequence[Fact]
-    disputes: Sequence[Fact]
+    ended: EndedFact | None = None
+    said: CitedUtterance | None = None
+    supports: Sequence[Fact] = ()
+    resting: Sequence[Fact] = ()
+    disputes: Sequence[Fact] = ()
 
 
 class NewFact(BaseModel):
@@ -213,9 +217,44 @@ class FactDesk(Decisions):
     def words(self, fact: Fact) -> str:
         return fact_in_words(fact, self.resolver)
 
+    def line(self, fact: Fact) -> str:
+        """Return a fact in one line: the beginning of its id, its words and its state."""
+        return f"{short(fact.id)} {self.words(fact)}: {self.state_in_words(fact)}"
+
+    def explained_in_words(
+        self, found: ExplainedFact, calendar: StoryCalendar | None = None
+    ) -> dict[str, str | Sequence[str]]:
+        """Return the row of a fact, its source, who knows it and how, and related facts, by heading.
+
+        Args:
+            calendar: The story's calendar; None if it does not count days.
+        """
+        fact, said, source = found.fact, found.said, found.fact.provenance
+        stated = "once" if fact.mentions == 1 else f"{fact.mentions} times"
+        state = "no longer in the log" if said is None else said.state
+        lines = {each.id: self.line(each) for each in (*found.supports, *found.disputes)}
+        more: dict[str, str | Sequence[str]] = {
+            "no longer held": "" if found.ended is None else ended_in_words(found.ended),
+            "because": source.reason,
+            "said": "" if said is None else f"{said.speaker_name}: {said.text}",
+            "when": moment(source.at_ms if said is None else said.at_ms),
+            "utterance": ", ".join(filter(None, (source.utterance_id, state))) if source.utterance_id else "",
+            "origin": source.origin.replace("_", " "),
+            "stated": f"{stated}{', although you rejected it before' * fact.doubted}",
+            "holds": validity_in_words(fact.validity, calendar),
+            "rests on": [lines.get(each) or f"{short(each)}, which is no longer held" for each in fact.supports],
+            "supports": [*map(self.line, found.resting)],
+            "contradicts": [lines.get(each) or f"{short(each)}, which is no longer held" for each in fact.disputes],
+        }
+        return {
+            **fact_row(fact, self.resolver),
+            "who knows it": [knower_in_words(each, self.resolver) for each in fact.visibility.knowers],
+            **{heading: told for heading, told in more.items() if told},
+        }
+
     def decision_in_words(self, made: Decision) -> list[str]:
         """Return a line for each fact that a decision changed, and for each that it ended."""
-        held = [f"{short(fact.id)} {self.words(fact)}: {self.state_in_words(fact)}" for fact in made.facts]
+        held = [self.line(fact) for fact in made.facts]
         ended = (f"{self.words(each.fact)} ({each.ended_as.replace('_', ' ')})" for each in made.ended)
         return [*held, *(f"no longer held: {each}" for each in ended)]
 
@@ -424,3 +463,9 @@ class FactDesk(Decisions):
             kind = "an attribute: give a value" if claim.object is None else "a relation: give an object"
             raise InvalidInput(f"{claim_in_words(claim, self.resolver)} is {kind}, or a predicate, too")
         return self._claim(claim.subject, predicate or claim.predicate, object=object, value=value)
+
+
+def lines_of(rows: Mapping[str, str | Sequence[str]]) -> list[str]:
+    """Return a line for each row, or for each item of a row, after its heading."""
+    told = {heading: [each] if isinstance(each, str) else each for heading, each in rows.items()}
+    return [f"{heading}: {line}" for heading, lines in told.items() for line in lines]

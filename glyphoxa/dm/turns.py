@@ -139,7 +139,7 @@ class ExplainedPrompt:
         if recalled.session_id not in recalled.reason:
             yield self.names.session(recalled.session_id)
         if said is not None:
-            yield f"ordinal {said.ordinal}"
+            yield f"line {said.ordinal}"
         if at := moment(recalled.at_ms if said is None else said.at_ms):
             yield at
 

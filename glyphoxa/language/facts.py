@@ -289,11 +289,11 @@ def source_in_words(fact: Fact, names: Names) -> str:
 
 
 def place(session: SessionId | None, ordinal: int | None, names: Names) -> str:
-    """Name a place in a transcript, such as: session 2, ordinal 12."""
+    """Name a place in a transcript, such as: session 2, line 12."""
     if session is None:
         return ""
     called = names.session(session)
-    return called if ordinal is None else f"{called}, ordinal {ordinal}"
+    return called if ordinal is None else f"{called}, line {ordinal}"
 
 
 def short(fact: FactId) -> str:
@@ -308,6 +308,11 @@ def moment(at_ms: int | None) -> str:
 
 def _day_in_words(day: int, calendar: StoryCalendar | None) -> str:
     return f"day {day} of the story" if calendar is None or not calendar.months else calendar.in_words(day)
+
+
+def entity_in_words(entity: Entity) -> str:
+    """Return an entity with its type, such as: Grimjaw (npc)."""
+    return f"{entity.name} ({entity.type})"
 
 
 def fact_row(fact: Fact, names: Names) -> dict[str, str]:

@@ -89,7 +89,7 @@ class RolledBack(Undoing):
     events: tuple[int, ...]
 
     def in_words(self, names: Names) -> str:
-        return f"rolled back to ordinal {self.ordinal} of {names.session(self.session)}: {_dropped(self.events)}"
+        return f"rolled back to line {self.ordinal} of {names.session(self.session)}: {_dropped(self.events)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ class UtteranceRetracted(Undoing):
     events: tuple[int, ...]
 
     def in_words(self, names: Names) -> str:
-        said = f"what was said at ordinal {self.ordinal} of {names.session(self.session)}"
+        said = f"what was said at line {self.ordinal} of {names.session(self.session)}"
         return f"retracted {said}: {_dropped(self.events)}"
 
 
@@ -136,7 +136,7 @@ class UtteranceWithheld(UtteranceRetracted):
     """The same by its player, who does not want it to be remembered. Undone when they allow it again."""
 
     def in_words(self, names: Names) -> str:
-        said = f"what was said at ordinal {self.ordinal} of {names.session(self.session)}"
+        said = f"what was said at line {self.ordinal} of {names.session(self.session)}"
         return f"not to be remembered: {said}; {_dropped(self.events)}"
 
 
@@ -161,7 +161,7 @@ class UtteranceCorrected(Undoing):
 
     def in_words(self, names: Names) -> str:
         dropped = f": {_dropped(self.events)}" if self.events else ""
-        said = f"ordinal {self.ordinal} of {names.session(self.session)}"
+        said = f"line {self.ordinal} of {names.session(self.session)}"
         speaker = f", said by {self.by.name}" if self.by is not None else ""
         return f"corrected {said} from {self.was!r} to {self.text!r}{speaker}{dropped}"
 

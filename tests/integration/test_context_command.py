@@ -80,7 +80,7 @@ async def explains_each_part(settings_file: Path, capsys: Capture) -> None:
         assert f"\n  {part}" in out
     assert ", recalled now, " in out
     said = "  Tamsin said (last session): Grimjaw, my brother Joren was lost in the fen."
-    assert f"{said}\n    known because: witnessed in session 1, ordinal 1, " in out
+    assert f"{said}\n    known because: witnessed in session 1, line 1, " in out
 
 
 async def test_the_prompt_that_is_printed_is_the_one_that_is_sent(

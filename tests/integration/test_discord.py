@@ -165,7 +165,7 @@ async def test_review_cards_accept_reject_and_hide(discord: DiscordServer) -> No
     first, *cards = messages_of(result)
     assert "facts need review" in first.content
     by_word = {word: card for card in cards for word in ("debt", "baker") if word in card.content}
-    assert "Tamsin said: I heard she owes forty silver." in by_word["debt"].content
+    assert "said: Tamsin: I heard she owes forty silver." in by_word["debt"].content
     assert "contradicts:" in by_word["baker"].content
     await discord.dm.click(by_word["debt"], label="Hide")
     await discord.dm.click(by_word["baker"], label="Accept")

@@ -27,27 +27,31 @@ async def test_the_dm_sees_why_an_npc_knows_a_thing(cli: CommandLine) -> None:
     text = await cli.told("show", "fact", SCARED.fact_id[:8])
     for line in (
         f"{SCARED.fact_id}  Elowen, fears: the sea",
-        "  accepted",
-        "  0.90 inferred, from talk, stated once",
-        "  said: session 1, ordinal 1, 2096-10-02 07:07 (utterance s1-1)",
-        "    Tamsin: Elowen never goes near the water, she fears it.",
+        "  status: accepted",
+        "  certainty: 0.90 inferred",
         "  known to: witnessed: Elowen, Grimjaw",
-        "    Grimjaw was there when it was said, 2096-10-02 07:07 (utterance s1-1)",
-        f"  supports {DEBT.fact_id[:8]} Elowen, debt: 40 (pending)",
+        "  from: session 1, line 1",
+        "  who knows it: Grimjaw was there when it was said, 2096-10-02 07:07 (utterance s1-1)",
+        "  said: Tamsin: Elowen never goes near the water, she fears it.",
+        "  when: 2096-10-02 07:07",
+        "  utterance: s1-1",
+        "  origin: talk",
+        "  stated: once",
+        f"  supports: {DEBT.fact_id[:8]} Elowen, debt: 40: pending, 0.40 inferred, witnessed: Grimjaw",
     ):
         assert line in text.splitlines()
-    assert re.search(r"^    Elowen was told by Tamsin, 20", text, re.MULTILINE)
+    assert re.search(r"^  who knows it: Elowen was told by Tamsin, 20", text, re.MULTILINE)
     assert re.search(
-        r" talk +stated: Elowen, fears: the sea \(witnessed: Grimjaw\) +session 1, ordinal 1$", text, re.MULTILINE
+        r" talk +stated: Elowen, fears: the sea \(witnessed: Grimjaw\) +session 1, line 1$", text, re.MULTILINE
     )
     assert re.search(r" dm +Tamsin told Elowen: Elowen, fears: the sea$", text, re.MULTILINE)
 
 
 async def test_what_a_fact_rests_on_and_disputes_is_shown(cli: CommandLine) -> None:
     text = await cli.told("show", "fact", DEBT.fact_id)
-    assert f"  depends on {SCARED.fact_id[:8]} Elowen, fears: the sea (accepted)" in text
+    assert f"  rests on: {SCARED.fact_id[:8]} Elowen, fears: the sea: accepted, " in text
     text = await cli.told("show", "fact", BAKER.fact_id)
-    assert re.search(r"  contradicts \w{8} Grimjaw, occupation: blacksmith \(accepted\)", text)
+    assert re.search(r"  contradicts: \w{8} Grimjaw, occupation: blacksmith: accepted, ", text)
 
 
 async def test_what_waits_is_known_to_no_npc(cli: CommandLine) -> None:
@@ -72,7 +76,7 @@ async def test_a_rollback_is_shown_and_asked_for_before_it_is_done(cli: CommandL
     assert "The Drowned Lantern" in text and "The Anvil" not in text and "sings" in text and "debt" in text
     text = await cli.told("facts", "rollback", "s1", "2")
     assert text == "nothing was said or learned after that\n"
-    assert "undone: rolled back to ordinal 2 of session 1" in await cli.told("facts", "undo", again[1])
+    assert "undone: rolled back to line 2 of session 1" in await cli.told("facts", "undo", again[1])
     assert "The Anvil" in await cli.told("show", "facts", "--about", "Elowen")
 
 

@@ -28,7 +28,7 @@ async def test_what_is_recalled_is_listed_with_evidence_only_if_that_is_to_be_ex
     explained = await recalled(cli, "What does she owe in silver?", "Grimjaw", "--explain")
     shown = [line for line in explained.splitlines() if not line.startswith("    ")]
     assert shown[: len(plain.splitlines())] == plain.splitlines(), explained
-    known = r"    known because: witnessed in session 1, ordinal \d+, 2096-10-02 07:08\n"
+    known = r"    known because: witnessed in session 1, line \d+, 2096-10-02 07:08\n"
     assert re.search(rf"  {re.escape(DEBT)}\n{known}    found by: .*words \d.* \(score 1\.00\)\n", explained)
     assert re.search(r"isn't he\?\n    left out: it is a question\n", explained)
 

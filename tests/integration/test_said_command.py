@@ -158,7 +158,7 @@ async def test_an_utterance_is_found_retracted_and_taken_up_again(cli: CommandLi
     assert "baker" not in await cli.told("show", "said")
     assert "is already retracted" in (await cli.run("transcript", "retract", utterance, "--yes"))[2]
     shown = await cli.told("show", "history", "--limit", "1")
-    assert "retracted what was said at ordinal 3 of session 1" in shown
+    assert "retracted what was said at line 3 of session 1" in shown
     assert "undone: retracted what was said" in await cli.told("facts", "undo", undo[1])
     assert "baker" in await cli.told("show", "said")
 

@@ -100,7 +100,7 @@ async def test_entities_are_told_by_type(cli: CommandLine) -> None:
 async def test_an_npcs_relations_come_with_confidence_and_source(cli: CommandLine) -> None:
     shown = await cli.told("show", "relations", "elowen")
     assert re.search(r"Elowen owes money to Grimjaw +pending +0.60 inferred +public +campaign file", shown)
-    assert re.search(r"Elowen is at The Anvil +accepted +0.90 stated +witnessed: Grimjaw +session 2, ordinal 1", shown)
+    assert re.search(r"Elowen is at The Anvil +accepted +0.90 stated +witnessed: Grimjaw +session 2, line 1", shown)
     assert "Elowen has no relations" not in shown
 
 
@@ -120,7 +120,7 @@ async def test_reach_counts_the_fewest_relations(cli: CommandLine) -> None:
 async def test_what_an_npc_knows_and_how(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "240")
     shown = await cli.told("show", "facts", "--as", "the smith")
-    assert re.search(r"Elowen, fears: the sea .* session 1, ordinal 1 +witnessed$", shown, re.MULTILINE)
+    assert re.search(r"Elowen, fears: the sea .* session 1, line 1 +witnessed$", shown, re.MULTILINE)
     assert re.search(r"Grimjaw, secret: Grimjaw forged the chain .* campaign file +secret$", shown, re.MULTILINE)
     assert re.search(r"Grimjaw knows Elowen .* campaign file +public$", shown, re.MULTILINE)
     assert "debt" not in shown

@@ -61,14 +61,14 @@ async def test_the_dm_sees_why_an_npc_said_what_it_said(
     explained = await cli.told("show", "turns", latest[0])
     for line in (
         r"^s2-\w+-t\d+: Tamsin to Grimjaw, \d{4}-\d\d-\d\d \d\d:\d\d$",
-        r"^  heard: session 2, ordinal 1, ",
+        r"^  heard: session 2, line 1, ",
         r"^    recognised as: Grim jaw, where was my brother Joren lost\?$",
         r"^    Grim jaw was corrected to Grimjaw: .+, [01]\.\d\d$",
         r"^  addressed: Grimjaw was called$",
         r"^  memory tier: FAST: first turn of the conversation; limited by this NPC's tier$",
         r"^  answered, \d+ ms after the end of speech$",
         r"^    Tamsin said \(last session\): Grimjaw, my brother Joren was lost in the fen\.$",
-        r"^      known because: witnessed in session 1, ordinal 2, ",
+        r"^      known because: witnessed in session 1, line 2, ",
         r"^      found by: .*words \d",
         r"^    found by words only",
         r"^    You said \(last session\): I am sorry\.$\n"

@@ -29,7 +29,7 @@ from glyphoxa.config.campaign_edit import stamp_of
 from glyphoxa.config.located_yaml import InvalidFile, text_of
 from glyphoxa.dm.actions import DmAction, actions_of
 from glyphoxa.dm.campaign_diff import CampaignChanges
-from glyphoxa.dm.facts import Decision
+from glyphoxa.dm.facts import Decision, ExplainedFact, lines_of
 from glyphoxa.dm.imported import ImportKind
 from glyphoxa.dm.player_safe import PlayersView
 from glyphoxa.dm.sessions import LAST
@@ -38,11 +38,9 @@ from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, counted
 from glyphoxa.domain.ids import PlayerId
 from glyphoxa.domain.knowledge import DM, PUBLIC, Fact
 from glyphoxa.language.facts import (
-    certainty_in_words,
+    entity_in_words,
     knower_in_words,
     known_to_in_words,
-    short,
-    source_in_words,
     visibility_in_words,
 )
 from glyphoxa.language.words import fold
@@ -52,6 +50,8 @@ from glyphoxa.transcript.sessions import session_of
 
 MOST_CARDS: Final = 5
 _MOST_FACTS: Final = 1_000
+_ON_CARD: Final = ("from", "because", "said", "contradicts")
+"""Rows of a fact that its card shows, below its line."""
 _MOST_SUGGESTED: Final = 25
 _LONGEST_SUGGESTION: Final = 100
 _MOST_BYTES: Final = 32 << 20
@@ -252,15 +252,11 @@ async def _entity_list(call: DiscordCall, type: str | None = None) -> Answer:  #
     lines = []
     for each in found:
         scope = visibility_in_words(each.visibility, desk.resolver) if call.caller.is_dm else ""
-        lines.append(f"{each.entity.name} ({each.entity.type})" + (f": {scope}" if scope else ""))
+        lines.append(entity_in_words(each.entity) + (f": {scope}" if scope else ""))
     return Answer(tuple(lines))
 
 
 # Facts
-
-
-def _in_short(desk: Desk, fact: Fact) -> str:
-    return f"{short(fact.id)} {desk.facts.words(fact)}: {desk.facts.state_in_words(fact)}"
 
 
 @_command("fact show", "Show what is known about somebody or something", is_for_players=True, about="Its name")
@@ -273,7 +269,7 @@ async def _fact_show(call: DiscordCall, about: str) -> Answer:
         facts = [fact for fact in facts if view.may_know(fact, desk.resolver.entities)]
     if not facts:
         return Answer((f"nothing is known about {entity.name}",))
-    return Answer(tuple(_in_short(desk, fact) if call.caller.is_dm else desk.facts.words(fact) for fact in facts))
+    return Answer(tuple(desk.facts.line(fact) if call.caller.is_dm else desk.facts.words(fact) for fact in facts))
 
 
 @_command("whoknows", "Show who knows what about somebody or something", about="Its name", npc="Only what it knows")
@@ -310,14 +306,9 @@ async def _review(call: DiscordCall) -> Answer:
 
 async def _card(desk: Desk, fact: Fact) -> Card:
     said, disputed = await desk.facts.evidence(fact)
-    lines = [
-        desk.facts.words(fact),
-        f"{fact.status}, {certainty_in_words(fact)}; known to: {known_to_in_words(fact, desk.resolver)}",
-        f"from {source_in_words(fact, desk.resolver)}" + (f"; {said.speaker_name} said: {said.text}" if said else ""),
-        *([f"because {fact.provenance.reason}"] if fact.provenance.reason else []),
-        *(f"contradicts: {desk.facts.words(each)}" for each in disputed),
-    ]
-    return Card(tuple(lines), f"{fact.id}:{_seen(desk, fact)}")
+    rows = desk.facts.explained_in_words(ExplainedFact(fact, said=said, disputes=disputed))
+    lines = lines_of({heading: rows[heading] for heading in _ON_CARD if heading in rows})
+    return Card((desk.facts.line(fact), *lines), f"{fact.id}:{_seen(desk, fact)}")
 
 
 def _seen(desk: Desk, fact: Fact) -> str:
@@ -337,7 +328,7 @@ async def decide(call: DiscordCall, what: str, shown: str) -> Answer:
     desk = await call.desk()
     found = await desk.facts.find(fact)
     if _seen(desk, found) != seen:
-        raise InvalidInput(f"{_in_short(desk, found)}: this is not what the card shows; nothing was decided: /review")
+        raise InvalidInput(f"{desk.facts.line(found)}: this is not what the card shows; nothing was decided: /review")
     action = actions_of("form", "facts")["confirm" if what == "accept" else what]
     made: Decision = await action.run(desk, {"facts": [found.id], "fact": found.id})
     ended = [each for each in made.ended if each.fact.id != found.id]

@@ -22,7 +22,6 @@ from glyphoxa.domain.knowledge import DM, Status
 from glyphoxa.domain.turn import Stage, TurnRecord
 from glyphoxa.language.facts import (
     fact_row,
-    knower_in_words,
     known_to_in_words,
     moment,
 )
@@ -188,18 +187,7 @@ async def _fact(
     *,
     id: Annotated[str, text("The fact's id or the beginning of it, as returned by dm_facts")],  # noqa: A002
 ) -> _Rows:
-    found = await desk.facts.explain(id)
-    fact, said, reason = found.fact, found.said, found.fact.provenance.reason
-    return [
-        {
-            **fact_row(fact, desk.resolver),
-            **({"no longer held": found.ended.ended_as} if found.ended is not None else {}),
-            "who knows it": [knower_in_words(each, desk.resolver) for each in fact.visibility.knowers],
-            **({"because": reason} if reason else {}),
-            **({"said": f"{said.speaker_name}: {said.text}"} if said is not None else {}),
-            **({"rests on": [desk.facts.words(each) for each in found.supports]} if found.supports else {}),
-        }
-    ]
+    return [desk.facts.explained_in_words(await desk.facts.explain(id), desk.days.calendar)]
 
 
 @_tool("dm.nodes", "List nodes of the memory graph: type, title, fields, and the last utterance about each (floor).")

@@ -26,7 +26,7 @@ from glyphoxa.dm.wording import backlog_in_words, reading_in_words
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.events import MemoryHealth
 from glyphoxa.domain.turn import TurnRecord
-from glyphoxa.language.facts import moment
+from glyphoxa.language.facts import entity_in_words, moment
 from glyphoxa.language.words import fold
 from glyphoxa.npc.commands import MAX_ROUNDS, ShowControls, command_of
 from glyphoxa.npc.table import Table
@@ -217,7 +217,7 @@ async def found_pages(desk: Desk, words: str) -> list[Shown]:
     for each in desk.seen:
         entity = each.entity
         url = f"/desk/world/{quote(entity.id, safe='')}"
-        _rank(ranked, wanted, entity.names, f"{entity.name}, {entity.type}", url)
+        _rank(ranked, wanted, entity.names, entity_in_words(entity), url)
     for session, name in session_names(desk).items():
         title, url = f"{name.capitalize()} ({session})", f"/desk/sessions/{quote(session, safe='')}"
         _rank(ranked, wanted, (session, name), title, url)

@@ -13,15 +13,14 @@ from glyphoxa.dm.actions import actions_of, chosen
 from glyphoxa.dm.facts import Decision
 from glyphoxa.dm.ports import CitedUtterance
 from glyphoxa.domain.errors import InvalidInput, counted, did_you_mean
-from glyphoxa.domain.ids import NpcId, SessionId
+from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.knowledge import DM, Fact, Status
 from glyphoxa.language.facts import (
-    certainty_in_words,
     ended_in_words,
+    fact_row,
     knower_in_words,
     known_to,
-    known_to_in_words,
-    source_in_words,
+    place,
     validity_in_words,
     why_known,
 )
@@ -57,23 +56,20 @@ async def _reviewed(desk: Desk, fact: Fact) -> Shown:
         **fact_shown(desk, fact),
         "evidence": _evidence(desk, said),
         "reason": fact.provenance.reason,
-        "disputes": [desk.facts.words(each) for each in disputed],
+        "disputes": [*map(desk.facts.line, disputed)],
     }
 
 
 def fact_shown(desk: Desk, fact: Fact) -> Shown:
     """Describe a fact: who knows it, how certain it is, where it is from."""
-    session, line = fact.provenance.session_id, fact.provenance.ordinal
+    row = fact_row(fact, desk.resolver)
     return {
-        "id": fact.id,
-        "words": desk.facts.words(fact),
-        "status": fact.status,
+        **row,
+        "words": row["fact"],
+        "known_to": row["known to"],
         "state": desk.facts.state_in_words(fact),
         "can": _decisions_that_change(fact),
         "value": None if fact.claim.value is None else _typed(json.loads(fact.claim.value)),
-        "certainty": certainty_in_words(fact),
-        "known_to": known_to_in_words(fact, desk.resolver),
-        "from": _place(desk, session, line) if session and line is not None else source_in_words(fact, desk.resolver),
         "knowers": [knower_in_words(knower, desk.resolver) for knower in fact.visibility.knowers],
     }
 
@@ -92,11 +88,7 @@ def _typed(value: object) -> str:
 
 def _evidence(desk: Desk, said: CitedUtterance | None) -> Shown | None:
     """Describe the utterance that a fact depends on."""
-    return None if said is None else {"said": said, "place": _place(desk, said.session_id, said.ordinal)}
-
-
-def _place(desk: Desk, session: SessionId, line: int) -> str:
-    return f"{desk.resolver.session(session)}, line {line}"
+    return None if said is None else {"said": said, "place": place(said.session_id, said.ordinal, desk.resolver)}
 
 
 @PAGES.get("/desk/knowledge", "knowledge")

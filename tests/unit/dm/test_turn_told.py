@@ -153,7 +153,7 @@ DEBT = Claim.attribute(EntityId("e-mirelle"), "debt", 40)
 async def test_a_turn_tells_what_was_heard_what_was_in_mind_and_what_came_of_it() -> None:
     assert await Evening(TURN).told() == [
         "s2-19ab3cd4e5f-t0007: Tamsin to Grimjaw, 1970-01-01 00:16",
-        "  heard: session s2, ordinal 1, 1970-01-01 00:16",
+        "  heard: session s2, line 1, 1970-01-01 00:16",
         "    Tamsin: Grimjaw, where was my brother lost?",
         "    recognised as: grim jaw where was my brother lost",
         "    grim jaw was corrected to Grimjaw: sounds alike, 0.93",
@@ -163,7 +163,7 @@ async def test_a_turn_tells_what_was_heard_what_was_in_mind_and_what_came_of_it(
         "    Grimjaw: In the fen.",
         "  in its prompt: 1",
         "    Tamsin said: My brother was lost in the fen.",
-        "      known because: witnessed in session s1, ordinal 7, 1970-01-01 00:01",
+        "      known because: witnessed in session s1, line 7, 1970-01-01 00:01",
         "      found by: meaning 1.94, words 1.57 (score 1.00, cosine 0.500)",
         "  ms after the end of speech: context ready 30, first audio 812",
         "  the whole prompt: glyphoxa show turns 4e5f-t0007 --prompt",

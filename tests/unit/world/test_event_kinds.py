@@ -126,7 +126,7 @@ def test_no_event_is_worded_with_a_relation_type_or_an_id() -> None:
     ids = rf"\b({GREY}|{SESSION}|{HELD})\b"
     assert [text for text in outside_brackets if re.search(rf"[A-Z]{{2}}|{ids}", text)] == []
     assert "confirmed: Grimjaw is at The Forge" in texts
-    assert "rolled back to ordinal 3 of session 1: dropped 1 event" in texts
+    assert "rolled back to line 3 of session 1: dropped 1 event" in texts
 
 
 @pytest.mark.parametrize("event", SAMPLES, ids=named)
