@@ -31,13 +31,12 @@ from glyphoxa.config.settings import Settings
 from glyphoxa.dm.actions import FactName, Option, Question, SessionName, action, listed
 from glyphoxa.dm.entities import EntityDesk, NameResolver
 from glyphoxa.dm.facts import ChangedMeanwhile, Decision, FactDesk
-from glyphoxa.dm.nodes import MemoryNode, nodes_of
-from glyphoxa.dm.player_safe import PlayersView
+from glyphoxa.dm.handouts import PlayedSession, PlayersView
 from glyphoxa.dm.ports import CitedUtterance
 from glyphoxa.dm.sessions import SessionDesk
 from glyphoxa.dm.timeline import Preview, Timeline, moment_of
 from glyphoxa.dm.turns import TurnDesk
-from glyphoxa.dm.vault import PlayedSession
+from glyphoxa.dm.wording import MemoryNode, nodes_of
 from glyphoxa.dm.wrap_up import MOST_LINES, FactProposal, LineDecision, WrapUp, chosen
 from glyphoxa.domain.budgets import SUMMARY_TOKENS
 from glyphoxa.domain.calendar import CampaignTimes

@@ -23,7 +23,6 @@ from glyphoxa.app.engines import campaign_of, languages_in_words, languages_of, 
 from glyphoxa.app.models import needed, weights_for
 from glyphoxa.chat.models import CHAT_MODELS, WITHIN_S, Machine, Measured, Reckoned, best, hub_name, judged
 from glyphoxa.cli.render import show_rows
-from glyphoxa.cli.scope import CONFIG
 from glyphoxa.cli.scope import CONFIG as CONFIG_FILE
 from glyphoxa.cli.verb import Argument, Verb, argument, at_once
 from glyphoxa.config.check import Finding

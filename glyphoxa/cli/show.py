@@ -44,14 +44,7 @@ from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import PlayerId, SceneId, SessionId, plain_name
 from glyphoxa.domain.knowledge import DM, Between, Dm, Recalled, Viewer
 from glyphoxa.domain.turn import Outcome, TurnRecord
-from glyphoxa.language.facts import (
-    known_to,
-    moment,
-    place,
-    value_in_words,
-    visibility_in_words,
-    why_known,
-)
+from glyphoxa.language.facts import known_to, moment, place, value_in_words, visibility_in_words, why_known
 from glyphoxa.names.naming import players_by_name
 from glyphoxa.transcript.ports import TalkFilter
 
@@ -406,7 +399,7 @@ _SUMMED_UP = Verb(run_in_scope, common=CAMPAIGN, of=VERB)
 )
 async def _recap(scope: Scope, options: argparse.Namespace) -> int:
     from glyphoxa.app.desk import Audience, played_sessions, recap_of
-    from glyphoxa.dm.vault import session_note
+    from glyphoxa.dm.handouts import session_note
 
     audience: Audience = "dm" if options.dm else "players"
     if options.viewer is not None:

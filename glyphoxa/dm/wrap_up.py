@@ -27,7 +27,7 @@ from glyphoxa.chronicle.summaries import LineSelection
 from glyphoxa.chronicle.talk import NumberedUtterance, tellable
 from glyphoxa.chronicle.utterance_nodes import said_in_words
 from glyphoxa.dm.entities import NameResolver, storable
-from glyphoxa.dm.player_safe import PlayersView
+from glyphoxa.dm.handouts import PlayersView
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.heard import Utterance

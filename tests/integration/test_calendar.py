@@ -16,7 +16,7 @@ from glyphoxa.app.desk import SessionRecaps
 from glyphoxa.app.scope import Scope
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.settings import Settings
-from glyphoxa.dm.vault import PlayedSession
+from glyphoxa.dm.handouts import PlayedSession
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId

@@ -30,8 +30,8 @@ from glyphoxa.config.located_yaml import InvalidFile, text_of
 from glyphoxa.dm.actions import DmAction, actions_of
 from glyphoxa.dm.campaign_diff import CampaignChanges
 from glyphoxa.dm.facts import Decision, ExplainedFact, lines_of
+from glyphoxa.dm.handouts import PlayersView
 from glyphoxa.dm.imported import ImportKind
-from glyphoxa.dm.player_safe import PlayersView
 from glyphoxa.dm.sessions import LAST
 from glyphoxa.domain.campaign import ENTITY_TYPES
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, counted

@@ -17,8 +17,8 @@ from glyphoxa.adapters.postgres.server.offload import offload
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
 from glyphoxa.app.desk import Desk, SessionRecaps, played_sessions
+from glyphoxa.dm.handouts import PlayedSession, VaultContent, notes_of
 from glyphoxa.dm.timeline import is_bookkeeping
-from glyphoxa.dm.vault import PlayedSession, VaultContent, notes_of
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.files import PRIVATE, replace_file
 from glyphoxa.domain.ids import CampaignId, SessionId

@@ -22,7 +22,7 @@ from glyphoxa.chronicle.talk import (
     SceneTalk,
 )
 from glyphoxa.chronicle.utterance_nodes import Grafter
-from glyphoxa.dm.player_safe import PlayersView
+from glyphoxa.dm.handouts import PlayersView
 from glyphoxa.domain.ids import UtteranceId
 from glyphoxa.domain.turn import Unaddressed
 from glyphoxa.world.event_kinds import EntityAdded, FactStated

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from glyphoxa.chronicle.summaries import LineSelection, heard_by
 from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance, tellable
-from glyphoxa.dm.player_safe import PlayersView
+from glyphoxa.dm.handouts import PlayersView
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.domain.knowledge import HIDDEN, witnessed_by

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from glyphoxa.dm.nodes import MemoryNode, nodes_of
+from glyphoxa.dm.wording import MemoryNode, nodes_of
 from glyphoxa.domain.campaign import Entity, NodeType, Schema
 from glyphoxa.domain.ids import EntityId, SessionId
 from glyphoxa.domain.knowledge import CERTAIN, Claim, Fact, Provenance, Status

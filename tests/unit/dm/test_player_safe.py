@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from glyphoxa.chronicle.talk import KnownEntity
-from glyphoxa.dm.player_safe import PlayersView
+from glyphoxa.dm.handouts import PlayersView
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.knowledge import HIDDEN, PUBLIC, Visibility
 from tests.support.builders import a_campaign

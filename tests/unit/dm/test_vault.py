@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from glyphoxa.chronicle.talk import KnownEntity
 from glyphoxa.dm.entities import NameResolver
-from glyphoxa.dm.player_safe import PlayersView
-from glyphoxa.dm.vault import PlayedSession, VaultContent, file_name, notes_of
+from glyphoxa.dm.handouts import PlayedSession, PlayersView, VaultContent, file_name, notes_of
 from glyphoxa.domain.campaign import Campaign, Entity
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import EntityId, SessionId

@@ -27,7 +27,7 @@ from glyphoxa.chronicle.rules_extractor import names_of
 from glyphoxa.chronicle.summaries import LlmSummariser
 from glyphoxa.chronicle.timeline import StoredTimeline, TimelineWriter
 from glyphoxa.config.settings import Settings
-from glyphoxa.dm.player_safe import PlayersView, PublicPart
+from glyphoxa.dm.handouts import PlayersView, PublicPart
 from glyphoxa.domain.campaign import Campaign, Entity, Exchange, Safety, Secret
 from glyphoxa.domain.events import NpcSpeaks, SceneChanged, TableEvent, UtteranceKept, UtteranceRevised
 from glyphoxa.domain.heard import PartialHeard, TurnEnded, Utterance

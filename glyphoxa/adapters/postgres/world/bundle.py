@@ -21,7 +21,7 @@ from glyphoxa.adapters.postgres.world.commits import COPIED, PostgresWorld, Worl
 from glyphoxa.adapters.postgres.world.imports import check_stored
 from glyphoxa.adapters.postgres.world.transaction import WorldTransaction, world_transaction
 from glyphoxa.dm.campaign_bundle import BundledCampaign, BundleReader, BundleWriter, Row, carried_over
-from glyphoxa.dm.player_safe import PublicPart
+from glyphoxa.dm.handouts import PublicPart
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import Corrupt, InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
