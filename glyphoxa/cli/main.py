@@ -39,13 +39,13 @@ _GROUPS: Final = {
     "memory": {
         "show": ("glyphoxa.cli.show:VERB", "show what is known and was said, and why NPCs said what they said"),
         "recall": ("glyphoxa.cli.recall:VERB", "show what an NPC would recall for a question, and why"),
-        "privacy": ("glyphoxa.cli.privacy:VERB", "export or erase what is stored about a player or a session"),
+        "privacy": ("glyphoxa.cli.upkeep:PRIVACY", "export or erase what is stored about a player or a session"),
     },
     "operation": {
         "doctor": ("glyphoxa.cli.setup:DOCTOR", "check machine, settings, models and database"),
         "config": ("glyphoxa.cli.setup:CONFIG", "check the settings; print all settings"),
         "models": ("glyphoxa.cli.setup:MODELS", "list, fetch, verify and recommend local models; voices"),
-        "worker": ("glyphoxa.cli.worker:VERB", "read transcripts in the background; status, retry, reindex"),
+        "worker": ("glyphoxa.cli.upkeep:WORKER", "read transcripts in the background; status, retry, reindex"),
     },
 }
 """Each verb with its declaration, and its line in the help. Only the verb that is used is imported."""

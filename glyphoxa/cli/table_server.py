@@ -25,8 +25,8 @@ from glyphoxa.app import engines
 from glyphoxa.app.scope import Scope
 from glyphoxa.app.table import open_table
 from glyphoxa.cli.ending import Ending
-from glyphoxa.cli.privacy import erase_old_before_opening
 from glyphoxa.cli.scope import say
+from glyphoxa.cli.upkeep import erase_old_before_opening
 from glyphoxa.config.sections import IceServerSettings
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.campaign import Campaign

@@ -572,9 +572,9 @@ async def test_page_of_unknown_thing_reports_an_error(dm: Visitor) -> None:
 
 async def test_palette_finds_pages_by_part_of_a_name(dm: Visitor) -> None:
     for words, titles in (
-        ("ELO", ["Elowen, npc", "What Elowen knows"]),
-        ("innkeeper", ["Elowen, npc"]),
-        ("jaw", ["Grimjaw, npc", "What Grimjaw knows"]),
+        ("ELO", ["Elowen (npc)", "What Elowen knows"]),
+        ("innkeeper", ["Elowen (npc)"]),
+        ("jaw", ["Grimjaw (npc)", "What Grimjaw knows"]),
         ("s1", ["Session 1 (s1)"]),
         ("session 2", ["Session 2 (s2)"]),
         ("", []),

@@ -22,7 +22,7 @@ from glyphoxa.adapters.postgres.world.learned_names import PostgresLearnedNames
 from glyphoxa.app.background import chronicle_worker, timeline_writer
 from glyphoxa.chronicle.effects import Effect
 from glyphoxa.chronicle.ports import LeaseLost, ReadingStep
-from glyphoxa.cli.privacy import DAY_MS, DAY_S, erase_old, erase_old_before_opening, erasing_daily
+from glyphoxa.cli.upkeep import DAY_MS, DAY_S, erase_old, erase_old_before_opening, erasing_daily
 from glyphoxa.config.sections import PrivacySettings
 from glyphoxa.config.settings import MemorySettings, Settings
 from glyphoxa.domain.heard import Correction, Utterance
@@ -347,7 +347,7 @@ async def test_old_talk_is_erased_once_a_day_where_the_settings_say_so(
         await waits.put(seconds)
         await asyncio.Event().wait()
 
-    monkeypatch.setattr("glyphoxa.cli.privacy.now_ms", lambda: limit_ms)
+    monkeypatch.setattr("glyphoxa.cli.upkeep.now_ms", lambda: limit_ms)
     async with erasing_daily(table, kept_for, CAMPAIGN, wait_s=wait_s), asyncio.timeout(DEADLINE_S):
         assert await waits.get() == DAY_S
     assert {each.id for each in await table.log.recent(CAMPAIGN, EVENING, since_ms=0)} == {"u4"}, "u5 answered u1"

@@ -352,7 +352,7 @@ async def test_the_command_tells_how_far_it_is_and_what_came_of_it(
         async def load(_settings: object) -> Embedder:
             return embedder
 
-        monkeypatch.setattr("glyphoxa.cli.worker.fetch_embedder", load)
+        monkeypatch.setattr("glyphoxa.cli.upkeep.fetch_embedder", load)
         settings.write_text(f"memory:\n  postgres_dsn: {dsn}\n  embedding_dimensions: {embedder.dimensions}\n")
         code = await asyncio.to_thread(main, ["worker", "reindex", "--config", str(settings), *arguments])
         printed = capsys.readouterr()
