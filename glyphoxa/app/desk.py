@@ -265,6 +265,18 @@ class Desk:
         done = await self.timeline.rollback(SessionId(session), ordinal)
         return "nothing was said or learned after that" if done is None else _undoable("rolled back", done)
 
+    @action("", "facts undo", "undo your last decision, or an event; repeat it for the one before")
+    async def undo(
+        self,
+        seq: Annotated[
+            int | None, Option("the event's number in `glyphoxa show history`", "SEQ", is_argument=True)
+        ] = None,
+    ) -> list[str]:
+        """Undo a decision or an event; see `Timeline.undo`."""
+        taken = await self.timeline.undo(seq)
+        names = await self.facts.names_in(taken)
+        return [f"undone: {recorded.event.in_words(names)}" for recorded in taken]
+
     def _preview_in_words(self, found: Preview) -> list[str]:
         lines: list[str] = []
         for title, facts in found.facts.items():

@@ -148,18 +148,6 @@ async def _review(desk: Desk, options: argparse.Namespace) -> int:
 _offer(FACTS, "facts")
 
 
-@FACTS.action(
-    "undo your last decision, or an event; repeat it for the one before",
-    argument("seq", nargs="?", type=int, metavar="SEQ", help="the event's number in `glyphoxa show history`"),
-)
-async def _undo(desk: Desk, options: argparse.Namespace) -> int:
-    taken = await desk.timeline.undo(options.seq)
-    names = await desk.facts.names_in(taken)
-    for recorded in taken:
-        print(f"undone: {plain(recorded.event.in_words(names))}")
-    return 0
-
-
 # Entities
 
 _offer(ENTITY, "entity")

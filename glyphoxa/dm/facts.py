@@ -239,7 +239,7 @@ class FactDesk(Decisions):
             "said": "" if said is None else f"{said.speaker_name}: {said.text}",
             "when": moment(source.at_ms if said is None else said.at_ms),
             "utterance": ", ".join(filter(None, (source.utterance_id, state))) if source.utterance_id else "",
-            "origin": source.origin.replace("_", " "),
+            "origin": source.origin.replace("_", " ") if source.session_id is not None else "",
             "stated": f"{stated}{', although you rejected it before' * fact.doubted}",
             "holds": validity_in_words(fact.validity, calendar),
             "rests on": [lines.get(each) or f"{short(each)}, which is no longer held" for each in fact.supports],

@@ -37,12 +37,7 @@ from glyphoxa.domain.campaign import ENTITY_TYPES
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, counted
 from glyphoxa.domain.ids import PlayerId
 from glyphoxa.domain.knowledge import DM, PUBLIC, Fact
-from glyphoxa.language.facts import (
-    entity_in_words,
-    knower_in_words,
-    known_to_in_words,
-    visibility_in_words,
-)
+from glyphoxa.language.facts import entity_in_words, knower_in_words, visibility_in_words
 from glyphoxa.language.words import fold
 from glyphoxa.npc.commands import MAX_DIRECTED, MAX_SAID, MAX_TURNS
 from glyphoxa.plugins.discord.access import Caller
@@ -280,10 +275,8 @@ async def _whoknows(call: DiscordCall, about: str, npc: str | None = None) -> An
     facts, _ = await desk.timeline.known(viewer, about=entity.id, limit=_MOST_FACTS)
     lines = []
     for fact in facts:
-        knowers = [knower_in_words(each, desk.resolver) for each in fact.visibility.knowers]
-        known_to = "; ".join(knowers) or known_to_in_words(fact, desk.resolver)
-        hidden = "hidden until you reveal it; then: " if fact.visibility.scope == "hidden" and knowers else ""
-        lines.append(f"{desk.facts.words(fact)}: {hidden}{known_to}")
+        knowers = (knower_in_words(each, desk.resolver) for each in fact.visibility.knowers)
+        lines.append("; ".join((desk.facts.line(fact), *knowers)))
     return Answer(tuple(lines) or (f"nothing is known about {entity.name}",))
 
 

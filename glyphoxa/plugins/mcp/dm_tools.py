@@ -20,11 +20,7 @@ from glyphoxa.dm.turns import LAST, RecalledThen, short
 from glyphoxa.domain.ids import NpcId, SessionId
 from glyphoxa.domain.knowledge import DM, Status
 from glyphoxa.domain.turn import Stage, TurnRecord
-from glyphoxa.language.facts import (
-    fact_row,
-    known_to_in_words,
-    moment,
-)
+from glyphoxa.language.facts import fact_row, known_to_in_words, moment
 from glyphoxa.npc.tool_spec import CallableTool, Found, Run, Tools, ToolSpec, nothing, text, tool
 from glyphoxa.transcript.ports import TalkFilter
 from glyphoxa.transcript.sessions import SummarySentence

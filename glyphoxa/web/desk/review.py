@@ -198,8 +198,7 @@ async def _decided(desk: Desk, form: Form) -> str:
     """Decide on one fact, or on all marked facts or on none."""
     what = form.get("do", "")
     if what == "undo":
-        taken = await desk.timeline.undo()
-        return f"undone: {counted(len(taken), 'event')}"
+        return f"undone: {counted(len(await desk.undo()), 'event')}"
     action = chosen(what, {**_DO, **{several: _DO[one] for several, one in _OF_SEVERAL.items()}}, "decision")
     shown = _marked(form) if what in _OF_SEVERAL else {form.get("fact", ""): form.get("seen", "")}
     if not shown:

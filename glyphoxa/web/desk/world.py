@@ -251,8 +251,9 @@ async def add_entity(frame: DeskFrame, _: Request, form: Form) -> Done:
     Raises:
         InvalidInput: There is one of that name, or the type is unknown and `new_type` is not set.
     """
-    events = await _ACTIONS["add"].run(await frame.desk(), form)
-    return Done(f"added: {events[0].event.name}", _page_of(events[0].event.entity))
+    desk = await frame.desk()
+    events = await _ACTIONS["add"].run(desk, form)
+    return Done("; ".join(desk.in_words(events)), _page_of(events[0].event.entity))
 
 
 @PAGES.post("/desk/world/{entity:path}")
