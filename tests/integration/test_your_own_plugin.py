@@ -8,13 +8,13 @@ import signal
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
-from tests.integration.test_serve_ends import a_process, ended, said_at, settings_file
+from tests.integration.test_serve_ends import a_table, ended, said_at, settings_file
+from tests.support.forked import forked_command
 from tests.support.patience import DEADLINE_S
 from tests.support.proof import IS_PROOF
 
@@ -23,16 +23,24 @@ SECTION = PAGE.partition("\n## Your own plug-in\n")[2].partition("\n## ")[0]
 FILES = dict(re.findall(r"^```\w+\n# (\S+)\n(.*?)^```$", SECTION, re.MULTILINE | re.DOTALL))
 
 
-def glyphoxa(site: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
+class Done(NamedTuple):
+    """A command that has ended."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def glyphoxa(site: Path, *arguments: object) -> Done:
     """Run the command line with the packages in a directory, besides those of this installation."""
-    return subprocess.run(
-        [Path(sys.executable).with_name("glyphoxa"), *map(str, arguments)],
-        env={**os.environ, "PYTHONPATH": str(site), "GLYPHOXA_DATA": str(site / "data")},
-        capture_output=True,
-        text=True,
-        timeout=DEADLINE_S,
-        check=False,
-    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(site))
+        patch.setenv("GLYPHOXA_DATA", str(site / "data"))
+        if not IS_PROOF:
+            return Done(*forked_command(*arguments))
+        command = [Path(sys.executable).with_name("glyphoxa"), *map(str, arguments)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
+        return Done(done.returncode, done.stdout, done.stderr)
 
 
 @pytest.fixture(scope="module")
@@ -53,14 +61,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return site
 
 
-@contextmanager
-def a_table(settings: Path) -> Iterator[subprocess.Popen[str]]:
-    """A process that reads the installed packages itself."""
-    arguments = ("--config", settings, "--port", 0, "--open")
-    with a_process("-m", "tests.support.stubborn", "", *arguments) as process:
-        yield process
-
-
 def test_command_of_a_plugin_reads_its_section(site: Path, tmp_path: Path) -> None:
     settings = tmp_path / "glyphoxa.yaml"
     settings.write_text("bell: {sound: dong}\n")
@@ -76,7 +76,7 @@ def test_observer_follows_an_open_table_though_another_raises(
     a_distribution(tmp_path, "gong", "PLUGIN = Plugin(observers=['gong:o'])\ndef o(_): raise RuntimeError('cracked')")
     settings = settings_file(tmp_path)
     settings.write_text(f"{settings.read_text()}bell: {{rings: true}}\n")
-    with a_table(settings) as process:
+    with a_table("", settings) as process:
         said_at(process, "Grimjaw, are you there?")
         process.send_signal(signal.SIGTERM)
         code, errors = ended(process)
@@ -94,7 +94,7 @@ def test_observers_are_told_the_lag_though_one_raises(tmp_path: Path, monkeypatc
         "class Whole(Cracked):\n    n = 0\n    def lagged(self, late_s):\n        self.n += 1\n"
         "        if self.n == 8: os.kill(os.getpid(), signal.SIGTERM)\n"
     )
-    with a_table(settings_file(tmp_path)) as process:
+    with a_table("", settings_file(tmp_path)) as process:
         code, errors = ended(process)
     assert (code, "will not be restarted" in errors, "cracked" in errors) == (0, False, True)
 
@@ -105,7 +105,7 @@ def test_part_that_raises_when_a_table_opens_is_one_line(
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     a_distribution(tmp_path, "gong", f"PLUGIN = Plugin({part}=['gong:o'])\ndef o(*_): raise RuntimeError('cracked')")
-    with a_table(settings_file(tmp_path)) as process:
+    with a_table("", settings_file(tmp_path)) as process:
         code, errors = ended(process)
     why = "gong:o: RuntimeError: cracked; repair or uninstall it"
     assert (code, errors) == (1, f"glyphoxa: plug-in 'gong' of gong 2.0 cannot be used: {why}\n")
