@@ -39,6 +39,9 @@ def pytest_configure() -> None:
 def pytest_collection_finish() -> None:
     gc.enable()
     gc.freeze()
+    # A table freezes what there is when it opens, and unfreezes all when it closes: each table after it would look
+    # through the tests again.
+    gc.freeze = gc.unfreeze = lambda: None
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
