@@ -11,11 +11,12 @@ import importlib.util
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, Protocol, cast
 
 from glyphoxa.adapters.weights.store import own_manifest
+from glyphoxa.app.languages import language_findings
 from glyphoxa.app.models import LocalModels
 from glyphoxa.config.campaign_checks import CampaignDocument, NpcBlock
 from glyphoxa.config.campaign_file import CampaignFile, read_campaign
@@ -115,7 +116,7 @@ def find_ear(*, files: Mapping[str, str]) -> OpenEar:
 
 def mouth_names(settings: Settings) -> set[str]:
     """Return the valid values of an NPC's `engine`."""
-    return ({point.name for point in entry_points(group=GROUP)} | settings.engines.keys()) - {*NO_MOUTHS}
+    return (_pipelines().keys() | settings.engines.keys()) - {*NO_MOUTHS}
 
 
 def find_mouth(engine: str, *, files: Mapping[str, str]) -> OpenMouth:
@@ -140,13 +141,19 @@ def installed(name: str) -> Any:
         NotFound: There is none of this name.
         NotInstalled: An extra that it needs is missing.
     """
-    found = {point.name: point for point in entry_points(group=GROUP)}
+    found = _pipelines()
     if name not in found:
         raise NotFound(f"no pipeline {name!r} is installed: {did_you_mean(name, found)}")
     try:
         return found[name].load()
     except ModuleNotFoundError as error:
         raise not_installed(error, by=f"the pipeline {name!r}") or error from error
+
+
+@cache
+def _pipelines() -> Mapping[str, EntryPoint]:
+    """Return the installed pipelines by name. To find them, the metadata of all packages is read."""
+    return {point.name: point for point in entry_points(group=GROUP)}
 
 
 def _from_file(engine: str, path: Path, function: str) -> Any:

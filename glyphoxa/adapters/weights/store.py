@@ -21,7 +21,7 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from importlib import resources
 from io import StringIO
 from pathlib import Path
@@ -60,7 +60,8 @@ def default_directory() -> Path:
     return platformdirs.user_cache_path("glyphoxa") / "models"
 
 
-def own_manifest() -> dict[str, Artefact]:
+@cache
+def own_manifest() -> Mapping[str, Artefact]:
     """The artefacts of the manifest that is shipped with the program."""
     text = resources.files(__package__).joinpath("manifest.yaml").read_text("utf-8")
     return TypeAdapter(dict[str, Artefact]).validate_python(yaml.safe_load(text)["artefacts"])
