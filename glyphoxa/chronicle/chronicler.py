@@ -360,5 +360,5 @@ class ChronicleWorker:
 def due(sessions: Sequence[SessionProgress], now_ms: int) -> list[SessionProgress]:
     """Return the sessions to read now, the shortest backlog first."""
     later = range(now_ms + 1, now_ms + _LONGEST_RETRY_MS)  # what is later still is from before the clock was set back
-    waiting = [each for each in sessions if each.has_news and not each.is_dead and each.retry_at_ms not in later]
+    waiting = [each for each in sessions if each.has_news and not each.is_dead and (each.retry_at_ms or 0) not in later]
     return sorted(waiting, key=lambda each: each.last_ordinal - each.read_ordinal)
