@@ -28,7 +28,7 @@ from benchmarks.provider_process import Recorded
 from benchmarks.table import Microphone, clock_ms
 from glyphoxa.config.settings import Settings
 from glyphoxa.npc.table import INPUT_RATE_HZ, OUTPUT_RATE_HZ
-from glyphoxa.providers.building import LLM, STT, TTS, build
+from glyphoxa.providers.registry import LLM, STT, TTS, build
 
 PATIENCE_S = 15.0
 _PERSONA = "You are Korvald, a smith. Answer in one or two short sentences."

@@ -31,8 +31,8 @@ from glyphoxa.adapters.postgres.server.supervisor import SUPERVISOR
 from glyphoxa.adapters.weights.store import WeightStore
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
-from glyphoxa.observability import log
-from glyphoxa.providers.building import EMBEDDINGS, find
+from glyphoxa.observability import set_up_logs
+from glyphoxa.providers.registry import EMBEDDINGS, find
 
 T = TypeVar("T")
 Figures: TypeAlias = Mapping[str, Any]
@@ -73,7 +73,7 @@ def run(options: argparse.Namespace, measure: Measure) -> int:
 
 def set_up(level: str = "WARNING") -> None:
     native_env.prepare()
-    log.set_up(level=level)
+    set_up_logs(level=level)
 
 
 async def stoppable(work: Awaitable[T]) -> T:

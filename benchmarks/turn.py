@@ -31,7 +31,7 @@ from benchmarks.table import (
 )
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.turn import Stage
-from glyphoxa.providers.rows import ROWS
+from glyphoxa.providers.registry import ROWS
 
 _WARM_UP_TURNS = 1
 _STEPS = (

@@ -17,7 +17,7 @@ from demo.script import read_evening
 from glyphoxa.adapters.local import machine as native_env
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
-from glyphoxa.observability import log
+from glyphoxa.observability import set_up_logs
 
 HERE = Path(__file__).resolve().parent
 
@@ -47,7 +47,7 @@ def failed(error: GlyphoxaError) -> int:
 def run_session(arguments: argparse.Namespace) -> int:
     """Play one session in this process. Closing its standard input ends it early, with an orderly shutdown."""
     native_env.prepare()
-    log.set_up(level="WARNING")
+    set_up_logs(level="WARNING")
     try:
         return asyncio.run(_session(arguments))
     except GlyphoxaError as error:

@@ -28,7 +28,7 @@ from demo.played import SessionPlayed, read_played, session_json, session_wav
 from demo.recordings import read_recording
 from demo.report import DemoCheck, Figures, evening_json, figures
 from demo.script import Evening, read_evening
-from glyphoxa.adapters.wav import write_wav
+from glyphoxa.adapters.local.machine import write_wav
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.settings import read_settings
 from glyphoxa.domain.campaign import Campaign

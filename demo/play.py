@@ -20,7 +20,7 @@ import numpy.typing as npt
 from demo.played import LinePlayed, NpcSpoke, SessionPlayed, session_wav, write_played
 from demo.recordings import pcm16, read_recording, resample, samples_of
 from demo.script import Evening, ScriptLine, SessionScript
-from glyphoxa.adapters.wav import write_wav
+from glyphoxa.adapters.local.machine import write_wav
 from glyphoxa.config.settings import read_settings
 from glyphoxa.domain.campaign import Campaign, Player
 from glyphoxa.domain.errors import NotFound, did_you_mean

@@ -52,7 +52,7 @@ class Plugin:
         observers: Functions that open what follows a table: see `glyphoxa.app.table.OpenObserver`.
         pages: Functions that add pages to a served table: see `glyphoxa.web.desk.frame.AddPages`.
         tools: Functions that open tools for NPCs when a table opens: see `glyphoxa.app.table.OpenTools`.
-        providers: Sequences of `glyphoxa.providers.rows.Provider`.
+        providers: Sequences of `glyphoxa.providers.registry.Provider`.
         recall: Functions that open deep recall: see `glyphoxa.app.background.OpenDeepRecall`. The first is used.
 
     Raises:

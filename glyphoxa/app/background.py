@@ -49,7 +49,7 @@ from glyphoxa.npc.tool_spec import Found, nothing
 from glyphoxa.npc.toolbox import Toolbox
 from glyphoxa.plugin import parts
 from glyphoxa.prompt.wording import days_in
-from glyphoxa.providers.building import (
+from glyphoxa.providers.registry import (
     CHRONICLE,
     CURATOR,
     NONE,

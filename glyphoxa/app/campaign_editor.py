@@ -10,9 +10,9 @@ from typing import Final
 import yaml
 from pydantic import TypeAdapter
 
+from glyphoxa.actors.limits import offload
 from glyphoxa.adapters.local.hibari_voice import PRESETS
 from glyphoxa.adapters.postgres.reading_progress import PostgresChronicleLog
-from glyphoxa.adapters.postgres.server.offload import offload
 from glyphoxa.app.desk import Desk
 from glyphoxa.app.engines import read_playable
 from glyphoxa.app.scope import Scope

@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 from typing import Annotated, Final, Literal
 
 from glyphoxa.actors.clock import now_ms
+from glyphoxa.actors.limits import offload
 from glyphoxa.adapters.postgres.reading_progress import PostgresChronicleLog
-from glyphoxa.adapters.postgres.server.offload import offload
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.transcript.log import PostgresTurns
 from glyphoxa.adapters.postgres.world.imports import PostgresImports

@@ -45,9 +45,8 @@ from glyphoxa.config.sections import ServerSettings
 from glyphoxa.config.settings import HERE, Settings
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import GlyphoxaError, NotFound, Unavailable, counted, shown
-from glyphoxa.providers import building
-from glyphoxa.providers.building import KINDS, LLM, NO_KEY, Choice, key_of, runs_here, weights_of
 from glyphoxa.providers.extras import PAGE_MODULES, module_is_there, need
+from glyphoxa.providers.registry import KINDS, LLM, NO_KEY, Choice, build, key_of, runs_here, weights_of
 
 WITHIN_S: Final = 20.0
 AT_THE_DESK_WITHIN_S: Final = 6.0
@@ -181,7 +180,7 @@ async def _answer_of(section: str, choice: Choice, settings: Settings) -> str:
             answer: str = await installed("live_check").ask(section, choice)
             return answer
         options: dict[str, Any] = {"dimensions": settings.memory.embedding_dimensions} if kind == "embeddings" else {}
-        client = building.build(choice, section=section, **options)
+        client = build(choice, section=section, **options)
         stack.push_async_callback(client.close)
         if kind == "embeddings":
             vectors = await client.embed_questions(["Good morning."])

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, Protocol, cast
 
 from glyphoxa.adapters.weights.store import own_manifest
-from glyphoxa.app.languages import language_findings
 from glyphoxa.app.models import LocalModels
 from glyphoxa.config.campaign_checks import CampaignDocument, NpcBlock
 from glyphoxa.config.campaign_file import CampaignFile, read_campaign
@@ -34,11 +33,10 @@ from glyphoxa.names.keyterms import Hints
 from glyphoxa.npc.mouth import Listener, Mouth
 from glyphoxa.npc.table import AudioSink, Ear, EarListener
 from glyphoxa.npc.toolbox import Toolbox
-from glyphoxa.observability.timing import ServiceTime
+from glyphoxa.observability import ServiceTime
 from glyphoxa.prompt.prompt import HotContextSource
-from glyphoxa.providers.building import EMBEDDINGS, NONE, STT, TTS, Choice, find, names, weights_of
 from glyphoxa.providers.extras import not_installed
-from glyphoxa.providers.rows import Provider, rows
+from glyphoxa.providers.registry import EMBEDDINGS, NONE, STT, TTS, Choice, Provider, find, names, rows, weights_of
 
 GROUP = "glyphoxa.pipelines"
 
@@ -178,7 +176,6 @@ def _from_file(engine: str, path: Path, function: str) -> Any:
 # Languages of models and voices, as tags separated by spaces, compared with the campaign's; "" is any.
 
 
-@cache
 def _of_weights(name: str) -> str:
     artefact = own_manifest().get(name)
     return "" if artefact is None else artefact.languages

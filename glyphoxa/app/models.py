@@ -19,21 +19,21 @@ from glyphoxa.adapters.weights.store import ModelFile, WeightStore
 from glyphoxa.chat.models import is_a_path
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.errors import InvalidInput, Unavailable
-from glyphoxa.providers.building import (
+from glyphoxa.providers.extras import need
+from glyphoxa.providers.registry import (
     EMBEDDINGS,
     LLM,
     NONE,
     STT,
     TTS,
     Choice,
+    Provider,
     build,
     find,
     maker_of,
     runs_here,
     weights_of,
 )
-from glyphoxa.providers.extras import need
-from glyphoxa.providers.rows import Provider
 from glyphoxa.recall.vectors import Embedder
 
 if TYPE_CHECKING:

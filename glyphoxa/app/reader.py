@@ -39,8 +39,8 @@ from glyphoxa.domain.events import NpcThinks, TableEvent
 from glyphoxa.domain.heard import SpeechStarted
 from glyphoxa.domain.ids import CampaignId, SessionId
 from glyphoxa.npc.table import Table
-from glyphoxa.observability import log
-from glyphoxa.providers.building import NONE
+from glyphoxa.observability import set_up_logs
+from glyphoxa.providers.registry import NONE
 
 BATCH: Final = 32
 """Utterances embedded in one step."""
@@ -207,7 +207,7 @@ async def _read() -> None:
     if not (first := await orders.readline()):
         return
     settings = Settings.model_validate_json(first)
-    log.set_up(level="WARNING", form=settings.logging.form)
+    set_up_logs(level="WARNING", form=settings.logging.form)
     gate, campaigns = QuietGate(), dict[CampaignId, None]()
     async with AsyncExitStack() as stack:
         embedder = await load_embedder(settings) if _embeds(settings) else None

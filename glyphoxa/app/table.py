@@ -56,7 +56,7 @@ from glyphoxa.npc.table import Ear, EarListener, Table
 from glyphoxa.npc.table_state import TableState
 from glyphoxa.npc.tool_spec import CallableTool
 from glyphoxa.npc.toolbox import TierSelector, Toolbox, ToolLatencies
-from glyphoxa.observability.timing import Observer, ServiceTime, measure_lag
+from glyphoxa.observability import Observer, ServiceTime, measure_lag
 from glyphoxa.plugin import BrokenPlugin, references
 from glyphoxa.prompt.conversation import Conversation, RollingSummary
 from glyphoxa.prompt.gather import HotContexts

@@ -168,10 +168,10 @@ def _run(arguments: Sequence[str] | None) -> int:
         except GlyphoxaError as broken:
             print(f"glyphoxa: {broken}", file=sys.stderr)
             return 1
-        from glyphoxa.observability import log
+        from glyphoxa.observability import set_up_logs
 
         # `serve` sets this up again, from its settings.
-        log.set_up(level="WARNING")
+        set_up_logs(level="WARNING")
     try:
         return int(options.run(options))
     except GlyphoxaError as error:

@@ -28,9 +28,9 @@ from glyphoxa.cli.verb import Argument, Verb, argument, at_once
 from glyphoxa.config.check import Finding
 from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, did_you_mean
-from glyphoxa.providers.building import LLM, TTS, find, weights_of
 from glyphoxa.providers.extras import LOCAL, need
-from glyphoxa.providers.rows import rows as provider_rows
+from glyphoxa.providers.registry import LLM, TTS, find, weights_of
+from glyphoxa.providers.registry import rows as provider_rows
 
 _SAMPLE_TEXT = "Good evening, traveller. Sit down by the fire, and tell me what brings you here."
 _LONGEST_TEXT = 1_000
@@ -260,7 +260,7 @@ def _voices(options: argparse.Namespace) -> int:
         return 0
     if not options.text.strip() or len(options.text) > _LONGEST_TEXT:
         raise InvalidInput(f"--text has {len(options.text)} characters; valid: 1 to {_LONGEST_TEXT}")
-    from glyphoxa.adapters.wav import play, write_wav
+    from glyphoxa.adapters.local.machine import play, write_wav
     from glyphoxa.npc.table import OUTPUT_RATE_HZ
 
     pcm = _spoken(settings, options.name, options.text)

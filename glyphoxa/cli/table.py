@@ -44,7 +44,7 @@ from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import SessionId
 from glyphoxa.language.facts import moment
 from glyphoxa.npc.commands import MAX_IN_A_ROW, MAX_ROUNDS, MAX_TURNS
-from glyphoxa.observability import log
+from glyphoxa.observability import set_up_logs
 from glyphoxa.providers.extras import PAGE_MODULES, need
 from glyphoxa.recall.table_calendar import zone_of_campaign
 from glyphoxa.transcript.sessions import LastSession, LastSessions
@@ -88,7 +88,7 @@ def run(options: argparse.Namespace) -> int:
     if options.session is not None and (campaign is not None or settings.campaign is not None):
         options.session = asyncio.run(session_to_open(options.session, settings, campaign))
     with Ending() as ending:
-        log.set_up(level=settings.logging.level, with_content=settings.logging.content, form=settings.logging.form)
+        set_up_logs(level=settings.logging.level, with_content=settings.logging.content, form=settings.logging.form)
         need(*PAGE_MODULES, by="`glyphoxa serve`", extra="voice")
         from glyphoxa.cli.table_server import TableServer, address_of
         from glyphoxa.web.serving import bind

@@ -23,7 +23,8 @@ from glyphoxa.config.settings import HERE, PROVIDERS, Settings, host_of, is_aske
 from glyphoxa.domain.dsn import Dsn
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.plugin import references
-from glyphoxa.providers.building import (
+from glyphoxa.providers.extras import LOCAL, NotInstalled, module_is_there
+from glyphoxa.providers.registry import (
     CHRONICLE,
     CURATOR,
     EMBEDDINGS,
@@ -36,7 +37,6 @@ from glyphoxa.providers.building import (
     find,
     runs_here,
 )
-from glyphoxa.providers.extras import LOCAL, NotInstalled, module_is_there
 
 Level = Literal["ok", "warning", "error"]
 

@@ -16,7 +16,7 @@ from glyphoxa.config.located_yaml import Wrong
 from glyphoxa.config.sections import NameOf, ProviderSettings, Section, from_folder
 from glyphoxa.domain.errors import did_you_mean
 from glyphoxa.domain.heard import LONGEST_CODE, UNSURE, PhoneticCode, Similarity
-from glyphoxa.providers.building import EMBEDDINGS, LLM, NONE, RECALL, STT, TTS, find, missing_settings, runs_here
+from glyphoxa.providers.registry import EMBEDDINGS, LLM, NONE, RECALL, STT, TTS, find, missing_settings, runs_here
 
 MOST_FALLBACKS = 3
 """A chain of many costs a turn each one's patience."""

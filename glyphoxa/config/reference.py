@@ -20,7 +20,7 @@ from glyphoxa.config.located_yaml import model_in
 from glyphoxa.config.sections import NameOf
 from glyphoxa.config.settings import settings_type
 from glyphoxa.domain.budgets import BUDGETS
-from glyphoxa.providers.rows import Kind, Provider, rows
+from glyphoxa.providers.registry import Kind, Provider, rows
 
 _INTRO: Final = """\
 # Settings

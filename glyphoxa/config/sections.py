@@ -20,8 +20,7 @@ from glyphoxa.config.located_yaml import Wrong, short, written_as
 from glyphoxa.domain.budgets import BARGE_IN_MS, GAP_MS, Position, Role
 from glyphoxa.domain.dsn import Dsn
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.providers.building import NONE, names
-from glyphoxa.providers.rows import Kind
+from glyphoxa.providers.registry import NONE, Kind, names
 
 
 class Section(BaseModel):

@@ -58,7 +58,7 @@ from glyphoxa.domain.budgets import (
 from glyphoxa.domain.campaign import BudgetTier
 from glyphoxa.domain.knowledge import AUTO_ACCEPT
 from glyphoxa.plugin import claims
-from glyphoxa.providers.building import (
+from glyphoxa.providers.registry import (
     CHRONICLE,
     CURATOR,
     EMBEDDINGS,
@@ -244,7 +244,7 @@ class Settings(Section):
         """Return the provider that a section names.
 
         Args:
-            section: A key of `glyphoxa.providers.building.KINDS`.
+            section: A key of `glyphoxa.providers.registry.KINDS`.
         """
         found: Any = self
         for name in section.split("."):

@@ -5,14 +5,16 @@ Every reader of a plug-in returns a `SourceWorld`. Nothing of it enters the camp
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
 from glyphoxa.domain.ids import EntityId, plain_name
 
 ImportKind = Literal["foundry", "roll20", "markdown", "csv", "card"]
 Decision = Literal["waiting", "accepted", "skipped"]
+LOCATED_AT: Final = "LOCATED_AT"
 NEW_ENTITY = EntityId("")
 """A value of `DocumentEdit.same_as`: the document is an entity of its own, whatever its name."""
 
@@ -148,3 +150,38 @@ LONGEST_NAME: Final = 200
 def name_of(text: str) -> str:
     """Return a text as a name that can be stored; "" if nothing of it can."""
     return plain_name("".join(each if each.isprintable() else " " for each in text))[:LONGEST_NAME].strip()
+
+
+def united(documents: Sequence[SourceDocument]) -> SourceDocument:
+    """Return one document of those with the same name and type. What only the DM knew of any stays hidden."""
+    hidden = all(each.hidden for each in documents)
+    texts: dict[tuple[str, bool], SourceText] = {}
+    links: dict[tuple[str, str], bool] = {}
+    for each in documents:
+        for text in each.texts:
+            texts.setdefault((text.text, text.hidden), text)
+        for link in each.links:
+            links[link.target, link.type] = links.get((link.target, link.type), True) and link.hidden
+    known = [each for each in documents if each.hidden == hidden]
+    return replace(
+        documents[0],
+        aliases=tuple(dict.fromkeys(alias for each in known for alias in each.aliases)),
+        attributes={name: value for each in reversed(known) for name, value in each.attributes.items()},
+        hidden=hidden,
+        texts=tuple(texts.values()),
+        links=tuple(SourceLink(target, type_, is_secret) for (target, type_), is_secret in links.items()),
+        portrait=next((each.portrait for each in known if each.portrait), ""),
+        why=documents[0].why if hidden else "",
+    )
+
+
+def told_apart(documents: Iterable[SourceDocument]) -> list[SourceDocument]:
+    """Add the name of its folder, or its file, to each document that shares its name and type with another one."""
+    made = list(documents)
+    for by_folder in (True, False):
+        count = Counter((each.name.casefold(), each.type) for each in made)
+        for n, each in enumerate(made):
+            more = "".join(each.folders[-1:]) if by_folder else each.file
+            if more and count[each.name.casefold(), each.type] > 1:
+                made[n] = replace(each, name=f"{each.name} ({more})")
+    return made

@@ -29,7 +29,7 @@ from glyphoxa.language.spoken_form import SpokenForm
 from glyphoxa.npc.mouth import Finished, Mouth, MouthEvent, RescuedMouth
 from glyphoxa.prompt.prompt import Prompt, PromptShape
 from glyphoxa.prompt.wording import StandIns, wording
-from glyphoxa.providers.building import LLM, TTS, build, runs_here
+from glyphoxa.providers.registry import LLM, TTS, build, runs_here
 from glyphoxa_pipelines.host import RunningGraph, host_of
 from glyphoxa_processors.frames import BeginFrame, FillerFrame, PrimeFrame
 from glyphoxa_processors.hot_context import HotContextInjector

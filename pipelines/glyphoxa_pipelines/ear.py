@@ -22,7 +22,7 @@ from pipecat.processors.frame_processor import FrameProcessor
 
 from glyphoxa.app.engines import EarSpec
 from glyphoxa.npc.table import INPUT_RATE_HZ, Ear
-from glyphoxa.providers.building import STT, build
+from glyphoxa.providers.registry import STT, build
 from glyphoxa.turns.endpointing import Endpointing, SpeechEnd
 from glyphoxa_pipelines.host import RunningGraph, host_of
 from glyphoxa_processors.frames import KeytermsFrame

@@ -28,7 +28,7 @@ from glyphoxa.actors.deadline import end_tasks
 from glyphoxa.app.engines import Host
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.npc.table import INPUT_RATE_HZ, OUTPUT_RATE_HZ
-from glyphoxa.observability.timing import ServiceTime
+from glyphoxa.observability import ServiceTime
 from glyphoxa_processors.frames import service_times
 
 create_stream_resampler()  # imports its library at the first call

@@ -19,7 +19,7 @@ from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.npc.table import INPUT_RATE_HZ
 from glyphoxa.prompt.prompt import Message, Prompt
-from glyphoxa.providers.building import KINDS, LLM, S2S, STT, TTS, Choice, build
+from glyphoxa.providers.registry import KINDS, LLM, S2S, STT, TTS, Choice, build
 from glyphoxa_pipelines.host import PipelineHost
 from glyphoxa_processors.hot_context import as_context
 from glyphoxa_processors.llm import SpokenLLM

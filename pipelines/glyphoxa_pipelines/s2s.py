@@ -15,7 +15,7 @@ from pipecat.processors.frame_processor import FrameProcessor
 from glyphoxa.app.engines import MouthSpec
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.npc.mouth import Mouth, RescuedMouth
-from glyphoxa.providers.building import S2S, build, names
+from glyphoxa.providers.registry import S2S, build, names
 from glyphoxa_pipelines.cascaded import CharacterRules, GraphMouth, in_turn, without_provider_voice
 from glyphoxa_processors.hot_context import HotContextInjector
 from glyphoxa_processors.s2s.providers import Endpoint

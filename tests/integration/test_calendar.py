@@ -21,7 +21,7 @@ from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId
 from glyphoxa.domain.knowledge import HIDDEN
-from glyphoxa.plugins.exports.formats import CalendarFeed, calendar_of
+from glyphoxa.plugins.exports import CalendarFeed, calendar_of
 from glyphoxa.providers.extras import NotInstalled
 from glyphoxa.web.access.records import AuditKind
 from glyphoxa.web.access.roles import Grant, Role

@@ -26,7 +26,7 @@ from glyphoxa.adapters.weights.store import default_directory
 from glyphoxa.cli.main import parser
 from glyphoxa.config.settings import read_settings
 from glyphoxa.plugins.monitoring.settings import ObservabilitySettings
-from glyphoxa.providers.rows import rows
+from glyphoxa.providers.registry import rows
 from tests.support.container import Build, Lent, Root, bare_debian, need_overlays, open_place, send_context, started
 from tests.support.dockerfile import Copy, Run, Stage, context_files, read_stages
 from tests.support.proof import IS_PROOF

@@ -22,9 +22,9 @@ from glyphoxa.app.scope import Scope
 from glyphoxa.config.check import check
 from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable
+from glyphoxa.plugins.discord.access import DiscordSettings
 from glyphoxa.plugins.discord.bot import Bot, serve
 from glyphoxa.plugins.discord.commands import Services
-from glyphoxa.plugins.discord.settings import DiscordSettings
 from tests.support.command_line import SALTMERE, CommandLine, a_settings_file
 from tests.support.discord_server import OutsideTables
 from tests.support.patience import DEADLINE_S

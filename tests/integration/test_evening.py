@@ -11,9 +11,9 @@ from typing import Final
 
 import pytest
 
+from glyphoxa.adapters.postgres.chronicle_nodes import PostgresAtoms
 from glyphoxa.adapters.postgres.reading_progress import PostgresChronicleLog
 from glyphoxa.adapters.postgres.store import Store, open_store
-from glyphoxa.adapters.postgres.utterance_nodes import PostgresAtoms
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
 from glyphoxa.app.background import chronicle_worker, timeline_writer
 from glyphoxa.app.desk import recap_of

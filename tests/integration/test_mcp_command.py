@@ -17,7 +17,7 @@ from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
 from glyphoxa.npc.tool_spec import CallableTool
-from glyphoxa.plugins.mcp.offered import dice_tools
+from glyphoxa.plugins.mcp.server import dice_tools
 from tests.support.command_line import a_settings_file, run
 from tests.support.mcp import answered, refused, served, tool_names
 from tests.support.patience import DEADLINE_S

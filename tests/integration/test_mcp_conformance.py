@@ -16,7 +16,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from glyphoxa.plugins.mcp.offered import dice_tools
+from glyphoxa.plugins.mcp.server import dice_tools
 from tests.support.mcp import served
 from tests.support.patience import DEADLINE_S
 

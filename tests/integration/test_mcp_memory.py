@@ -22,7 +22,7 @@ from glyphoxa.domain.ids import EntityId, NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import Claim, Provenance, secret_of
 from glyphoxa.npc.tool_spec import MAX_ASKED, CallableTool, ToolSpec
 from glyphoxa.plugins.mcp.dm_tools import dm_tools
-from glyphoxa.plugins.mcp.offered import MAX_ANSWERED, ToolOffer, memory_tools
+from glyphoxa.plugins.mcp.server import MAX_ANSWERED, ToolOffer, memory_tools
 from glyphoxa.transcript.sessions import SummarySentence, View
 from glyphoxa.world.event_kinds import EntityAdded, FactRejected, FactStated
 from glyphoxa.world.event_log import Cause

@@ -17,8 +17,8 @@ from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.turn import LookUp
 from glyphoxa.npc.tool_spec import CallableTool, Found, ToolSpec, nothing
 from glyphoxa.npc.toolbox import Toolbox
-from glyphoxa.plugins.mcp.offered import dice_tools
-from glyphoxa.plugins.mcp.servers import MAX_ANSWERED, McpServers
+from glyphoxa.plugins.mcp.client import MAX_ANSWERED, McpServers
+from glyphoxa.plugins.mcp.server import dice_tools
 from glyphoxa.plugins.mcp.settings import McpServerSettings, McpSettings
 from tests.support.live_table import an_evening, settings_for, write_campaign
 from tests.support.mcp import served

@@ -37,7 +37,7 @@ from glyphoxa.npc.revision import Asking, Doubted, SecondLook
 from glyphoxa.plugins.memory_graph.graph import MemoryGraph
 from glyphoxa.plugins.memory_graph.methods import GraphRecall
 from glyphoxa.plugins.memory_graph.pipeline import GraphQuestion
-from glyphoxa.providers.building import CHRONICLE
+from glyphoxa.providers.registry import CHRONICLE
 from tests.support.builders import SMITH, an_utterance
 from tests.unit.chronicle.test_coined_terms import CAMPAIGN, EVENING, Transcript
 

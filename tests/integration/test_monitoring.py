@@ -16,7 +16,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from pipecat.frames.frames import Frame, TextFrame
 from pipecat.processors.frame_processor import FrameDirection, FrameProcessor
 
-from glyphoxa.observability.timing import ServiceTime
+from glyphoxa.observability import ServiceTime
 from glyphoxa_pipelines.host import PipelineHost
 from tests.integration.test_serve_ends import a_table, ended, read_until, said_at, settings_file
 from tests.support.patience import DEADLINE_S

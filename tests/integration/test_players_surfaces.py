@@ -18,7 +18,7 @@ from glyphoxa.domain.budgets import SUMMARY_TOKENS
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId
 from glyphoxa.domain.knowledge import HIDDEN, Claim
-from glyphoxa.plugins.exports.formats import CalendarFeed, vault_of
+from glyphoxa.plugins.exports import CalendarFeed, vault_of
 from glyphoxa.world.event_kinds import FactStated
 from glyphoxa.world.event_log import Cause
 from tests.support.builders import an_utterance

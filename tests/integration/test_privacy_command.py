@@ -14,7 +14,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from glyphoxa.adapters.postgres.episodes import PostgresEpisodes
+from glyphoxa.adapters.postgres.chronicle_nodes import PostgresEpisodes
 from glyphoxa.adapters.postgres.reading_progress import PostgresChronicleLog
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.adapters.postgres.world.erasure import Meant, PostgresErasure

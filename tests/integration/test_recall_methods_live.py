@@ -23,7 +23,7 @@ from glyphoxa.config.provider_sections import DeepRecallSettings, RecallLlmSetti
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import NpcId, UtteranceId
-from glyphoxa.providers.building import RECALL, SECOND_LOOK
+from glyphoxa.providers.registry import RECALL, SECOND_LOOK
 from glyphoxa.recall.recall import RecallResult
 from glyphoxa.transcript.ports import TalkQuery
 from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, a_campaign, an_utterance

@@ -10,7 +10,7 @@ from functools import partial
 
 import pytest
 
-from glyphoxa.adapters.postgres.episodes import PostgresEpisodes
+from glyphoxa.adapters.postgres.chronicle_nodes import PostgresEpisodes
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.erasure import Meant, PostgresErasure
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection

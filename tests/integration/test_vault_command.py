@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from glyphoxa.domain.ids import CampaignId
-from glyphoxa.plugins.exports import formats
-from glyphoxa.plugins.exports.formats import MANIFEST, VaultChanges, write_vault
+from glyphoxa.plugins import exports
+from glyphoxa.plugins.exports import MANIFEST, VaultChanges, write_vault
 from glyphoxa.plugins.imports.readers import read_source
 from tests.support.command_line import CommandLine
 
@@ -119,7 +119,7 @@ def test_killed_run_is_finished_by_the_next_one(tmp_path: Path, monkeypatch: pyt
     write(tmp_path, NOTES)
     newer = {path: f"{text}More.\n" for path, text in NOTES.items() if path != "The town.md"}
     newer["npc/Elowen.md"] = "# Elowen\n"
-    replace, n_left = formats.replace_file, 0
+    replace, n_left = exports.replace_file, 0
 
     def replace_some(path: Path, content: bytes, **how: Any) -> None:
         nonlocal n_left
@@ -130,10 +130,10 @@ def test_killed_run_is_finished_by_the_next_one(tmp_path: Path, monkeypatch: pyt
 
     for n in range(4):
         n_left = n
-        monkeypatch.setattr(formats, "replace_file", replace_some)
+        monkeypatch.setattr(exports, "replace_file", replace_some)
         with pytest.raises(KeyboardInterrupt):
             write(tmp_path, newer)
-        monkeypatch.setattr(formats, "replace_file", replace)
+        monkeypatch.setattr(exports, "replace_file", replace)
     done = write(tmp_path, newer)
     assert done.kept == []
     assert held_in(tmp_path) == newer
@@ -178,7 +178,7 @@ def test_forged_manifest_removes_nothing(tmp_path: Path, path: str) -> None:
 )
 def test_folder_of_another_vault_is_left_alone(tmp_path: Path, manifest: str, problem: str) -> None:
     (tmp_path / MANIFEST).write_text(manifest)
-    with pytest.raises(formats.InvalidInput, match=problem):
+    with pytest.raises(exports.InvalidInput, match=problem):
         write(tmp_path, NOTES)
     assert held_in(tmp_path) == {}
 
@@ -186,7 +186,7 @@ def test_folder_of_another_vault_is_left_alone(tmp_path: Path, manifest: str, pr
 def test_folder_that_is_a_file_is_one_clear_error(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("Mine.")
-    with pytest.raises(formats.InvalidInput, match="file: the vault cannot be written: File exists"):
+    with pytest.raises(exports.InvalidInput, match="file: the vault cannot be written: File exists"):
         write(file, NOTES)
     assert file.read_text() == "Mine."
 

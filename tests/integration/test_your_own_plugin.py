@@ -88,7 +88,7 @@ def test_observers_are_told_the_lag_though_one_raises(tmp_path: Path, monkeypatc
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     a_distribution(tmp_path, "gong", "PLUGIN = Plugin(observers=['gong_follows:Cracked', 'gong_follows:Whole'])")
     (tmp_path / "gong_follows.py").write_text(
-        "import os, signal\nfrom glyphoxa.observability.timing import Observer\n"
+        "import os, signal\nfrom glyphoxa.observability import Observer\n"
         "class Cracked(Observer):\n    def __init__(self, _): ...\n"
         "    def lagged(self, late_s): raise RuntimeError('cracked')\n"
         "class Whole(Cracked):\n    n = 0\n    def lagged(self, late_s):\n        self.n += 1\n"

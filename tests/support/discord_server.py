@@ -21,10 +21,9 @@ from glyphoxa.app.scope import Scope
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.ids import CampaignId, PlayerId
-from glyphoxa.plugins.discord.access import Asked, Caller, Door
+from glyphoxa.plugins.discord.access import Asked, Caller, DiscordSettings, Door
 from glyphoxa.plugins.discord.bot import Bot
 from glyphoxa.plugins.discord.commands import Services
-from glyphoxa.plugins.discord.settings import DiscordSettings
 from tests.support.command_line import SALTMERE
 from tests.support.patience import DEADLINE_S
 

@@ -21,7 +21,7 @@ _MODULES = (
     "tests.support.stubborn",
     "glyphoxa.cli.table_server",
     "glyphoxa_processors.cloud.deepgram_stt",
-    "glyphoxa_pipelines.build",
+    "glyphoxa_pipelines.cascaded",
     "glyphoxa_pipelines.webrtc",
 )
 
@@ -108,7 +108,7 @@ def _run(out: Connection, err: Connection, environ: dict[str, str], what: str | 
     from glyphoxa.cli.main import main
     from glyphoxa.config.settings import settings_type
     from glyphoxa.plugin import plugins
-    from glyphoxa.providers.rows import rows
+    from glyphoxa.providers.registry import rows
     from tests.support.stubborn import serve_stubbornly
 
     os.chdir(Path(__file__).parents[2])

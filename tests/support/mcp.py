@@ -17,8 +17,7 @@ from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId, SessionId
 from glyphoxa.domain.knowledge import Claim, Provenance, witnessed_by
 from glyphoxa.npc.tool_spec import CallableTool
-from glyphoxa.plugins.mcp.offered import ToolOffer
-from glyphoxa.plugins.mcp.protocol import app_of, guarded, server_of
+from glyphoxa.plugins.mcp.server import ToolOffer, app_of, guarded, server_of
 from glyphoxa.transcript.sessions import EPISODE, episode_of
 from glyphoxa.web.serving import Server, bind, url_of
 from glyphoxa.world.event_kinds import EntityAdded, FactStated

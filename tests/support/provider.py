@@ -3,7 +3,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
-from glyphoxa.providers.building import LLM, S2S, STT, TTS, build
+from glyphoxa.providers.registry import LLM, S2S, STT, TTS, build
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,12 @@
-"""Load of this machine, and how native libraries use it. Requires none of the model packages."""
+"""This machine: its load, how native libraries use it, and its sound. Requires none of the model packages."""
 
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
+import wave
+from pathlib import Path
 from typing import Final
 
 _BUSY: Final = 0.7
@@ -30,3 +34,44 @@ def prepare() -> None:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # The tokenizers' own pool deadlocks after a fork and gains nothing on single sentences.
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+
+PLAYERS: Final = (
+    ("pw-play",),
+    ("paplay",),
+    ("aplay", "-q"),
+    ("afplay",),
+    ("play", "-q"),
+    ("ffplay", "-nodisp", "-autoexit", "-loglevel", "quiet"),
+)
+_PLAYED_WITHIN_S: Final = 120
+
+
+def write_wav(path: Path, pcm: bytes, *, rate_hz: int) -> None:
+    """Write mono s16le as a WAV file."""
+    with wave.open(str(path), "wb") as out:
+        out.setnchannels(1)
+        out.setsampwidth(2)
+        out.setframerate(rate_hz)
+        out.writeframes(pcm)
+
+
+def play(path: Path) -> str:
+    """Play a WAV file to its end. Returns the name of the program used, "" if none is installed or has a device."""
+    for program, *options in PLAYERS:
+        if (found := shutil.which(program)) is None:
+            continue
+        try:
+            done = subprocess.run(  # noqa: S603 - the program is one of a fixed list, the file is ours
+                [found, *options, str(path)],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                timeout=_PLAYED_WITHIN_S,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            continue
+        if done.returncode == 0:
+            return program
+    return ""

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Final
 
 import asyncpg
 
-from glyphoxa.adapters.postgres.episodes import evidence_of, rests_on_changed
+from glyphoxa.adapters.postgres.chronicle_nodes import PostgresAtoms, evidence_of, graft, rests_on_changed
 from glyphoxa.adapters.postgres.server.database import CampaignQueries, Database
 from glyphoxa.adapters.postgres.server.sql import load_queries, storable
 from glyphoxa.adapters.postgres.transcript.log import judged_of_row, utterance_of_row
-from glyphoxa.adapters.postgres.utterance_nodes import PostgresAtoms, graft
 from glyphoxa.adapters.postgres.world.commits import PostgresWorld
 from glyphoxa.adapters.postgres.world.tables import WorldTables, visibility_of_row
 from glyphoxa.chronicle.forget_requests import consent_effect, consent_request

@@ -7,14 +7,13 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 
 from glyphoxa.actors.clock import now_ms
+from glyphoxa.adapters.postgres.chronicle_nodes import PostgresAtoms, PostgresEpisodes
 from glyphoxa.adapters.postgres.chunks import ChunkIndexer
-from glyphoxa.adapters.postgres.episodes import PostgresEpisodes
 from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres
 from glyphoxa.adapters.postgres.server.listen import Listener
 from glyphoxa.adapters.postgres.transcript.log import PostgresSessionStates, PostgresTranscriptLog
 from glyphoxa.adapters.postgres.transcript.reading import PostgresGraphRag, PostgresTalkFeed, PostgresTalkSearch
-from glyphoxa.adapters.postgres.utterance_nodes import PostgresAtoms
 from glyphoxa.adapters.postgres.world.campaigns import PostgresCampaigns, PostgresCampaignTimes
 from glyphoxa.adapters.postgres.world.commits import PostgresWorld
 from glyphoxa.adapters.postgres.world.imports import PostgresImports

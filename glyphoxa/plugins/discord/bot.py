@@ -20,9 +20,8 @@ from loguru import logger
 
 from glyphoxa.dm.wording import plain
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable
-from glyphoxa.plugins.discord.access import Asked, Caller, Door, Refused
+from glyphoxa.plugins.discord.access import Asked, Caller, DiscordSettings, Door, Refused
 from glyphoxa.plugins.discord.commands import COMMANDS, Act, Answer, Card, DiscordCall, Services, decide
-from glyphoxa.plugins.discord.settings import DiscordSettings
 
 _ROOM: Final = 1_900
 """Characters; Discord allows 2,000 in a message."""

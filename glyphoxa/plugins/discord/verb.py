@@ -15,8 +15,8 @@ from glyphoxa.config.settings import Settings
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import CampaignId, PlayerId
-from glyphoxa.observability import log
-from glyphoxa.plugins.discord.settings import DiscordSettings
+from glyphoxa.observability import set_up_logs
+from glyphoxa.plugins.discord.access import DiscordSettings
 from glyphoxa.providers.extras import need
 from glyphoxa.web.access.links import Links
 from glyphoxa.web.access.records import AuditKind, AuditLog, audit_path
@@ -41,7 +41,7 @@ async def _serve(options: argparse.Namespace) -> int:
     chosen = settings.section(DiscordSettings)
     if missing := chosen.missing(os.environ):
         raise InvalidInput(f"{'; '.join(missing)} (docs/discord.md)")
-    log.set_up(level=settings.logging.level, form=settings.logging.form)
+    set_up_logs(level=settings.logging.level, form=settings.logging.form)
     async with opened_store(settings) as store:
         campaign = await store.campaigns.get(await stored_campaign(store, options.campaign, settings))
         _check_players(chosen, campaign)

@@ -21,11 +21,10 @@ from glyphoxa.domain.turn import Asked, Character
 from glyphoxa.judgement.reply import ReplyCheck
 from glyphoxa.language.sentences import shortened
 from glyphoxa.language.text import language_of
-from glyphoxa.plugins.imports.files import SourceFiles
+from glyphoxa.plugins.imports.files import SourceFiles, fields_of, json_of
 from glyphoxa.plugins.imports.html_text import html_text
+from glyphoxa.plugins.imports.labels import name_mark
 from glyphoxa.plugins.imports.markdown_text import note_text, texts_of
-from glyphoxa.plugins.imports.secrecy import name_mark
-from glyphoxa.plugins.imports.source_words import fields_of, json_of
 from glyphoxa.prompt.wording import wording
 
 _VALID: Final = "valid are a character card (PNG, .charx, JSON with `name` and `description`) or JSON with `entries`"

@@ -30,10 +30,9 @@ from glyphoxa.domain.errors import InvalidInput, did_you_mean, nearest, shown
 from glyphoxa.domain.ids import plain_name, slug
 from glyphoxa.language.relations import IN_ENGLISH
 from glyphoxa.names.naming import Called, Resolver
-from glyphoxa.plugins.imports.files import SourceFiles
+from glyphoxa.plugins.imports.files import SourceFiles, encoding_of
+from glyphoxa.plugins.imports.labels import asks_who_sees, is_marked, name_mark, property_mark
 from glyphoxa.plugins.imports.markdown_text import MARKUP, page_text
-from glyphoxa.plugins.imports.secrecy import asks_who_sees, is_marked, name_mark, property_mark
-from glyphoxa.plugins.imports.source_words import encoding_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Open what a user names as a source, a file, a folder or a zip, without trusting it.
+"""Open what a user names as a source, a file, a folder or a zip, without trusting it, and read texts and JSON in it.
 
 Nothing is unpacked: files are read from where they lie, in pieces, and counted. What a file expands to is limited by
 the bytes that really come out, whatever the zip declares. Zips inside a source are files like any other.
@@ -6,6 +6,8 @@ the bytes that really come out, whatever the zip declares. Zips inside a source 
 
 from __future__ import annotations
 
+import codecs
+import json
 import mimetypes
 import os
 import shutil
@@ -23,7 +25,7 @@ from functools import partial
 from io import FileIO
 from itertools import islice
 from pathlib import Path, PurePosixPath
-from typing import IO, Final
+from typing import IO, Any, Final
 
 from glyphoxa.domain.errors import InvalidInput, NotFound, shown
 
@@ -53,6 +55,11 @@ _DAMAGED: Final = (
     RuntimeError,
     ValueError,
 )
+
+MOST_VALUES: Final = 30_000_000
+"""Limit of values in a JSON text; they take a few GB. An export of 100 MB has about 10 million."""
+_FEW_BYTES: Final = 16
+_ENCODINGS: Final = ("cp1252", "cp1250", "cp1251", "cp1253", "cp932", "gb18030", "big5", "cp949", "mac_roman")
 
 Progress = Callable[[int, int], None]
 """Is told how many bytes were read, and of how many."""
@@ -281,3 +288,64 @@ def _opened(path: Path) -> IO[bytes]:
     """Open a regular file, not a link or a pipe that has taken its place since. Raises: OSError."""
     flags = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     return open(path, "rb", opener=lambda name, mode: os.open(name, mode | flags))
+
+
+# Texts and JSON
+
+
+def encoding_of(content: bytes) -> str:
+    """Return the encoding of a table: UTF-8, UTF-16, or else Windows-1252, which old versions of Excel write."""
+    begins = content[:8]
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    if b"\0" in begins:  # without a byte order mark, Latin letters show it
+        return "utf-16-le" if not any(begins[1::2]) else "utf-16-be" if not any(begins[::2]) else "utf-8-sig"
+    try:
+        content.decode("utf-8")
+    except UnicodeDecodeError:
+        return "utf-8-sig" if b"\0" in content else "cp1252"
+    return "utf-8-sig"
+
+
+def decoded(content: bytes, name: str) -> str:
+    """Return the text of a file, whatever its encoding is. Raises: InvalidInput: It is no text."""
+    encoding = encoding_of(content)
+    n_foreign = sum(byte > 127 for byte in content[:4096])
+    if encoding == "cp1252" and n_foreign >= _FEW_BYTES:  # of fewer letters, nothing can be told
+        from charset_normalizer import from_bytes
+
+        found = from_bytes(content[: 1 << 16], cp_isolation=list(_ENCODINGS))
+        best, usual = found.best(), next((each for each in found if encoding in each.could_be_from_charset), None)
+        if best is not None and (usual is None or usual.chaos > best.chaos):
+            encoding = best.encoding
+    text = content.decode(encoding, errors="replace")
+    if "\0" in text:
+        raise InvalidInput(f"{name!r} is no text file")
+    return text
+
+
+def json_of(content: bytes, name: str) -> object:
+    """Return what a JSON file holds. Raises: InvalidInput: It is no JSON, or has too many values for an export."""
+    if sum(map(content.count, (b",", b"[", b"{"))) > MOST_VALUES:  # `[],[],[],` takes much more memory than its size
+        raise InvalidInput(f"{name!r} has more than {MOST_VALUES:,} values: it is no export")
+    try:
+        try:
+            return json.loads(content)
+        except UnicodeDecodeError:
+            return json.loads(decoded(content, name))
+    except RecursionError:
+        raise InvalidInput(f"{name!r} is nested too deeply") from None
+    except ValueError as error:
+        raise InvalidInput(f"{name!r} is damaged JSON: {shown(str(error))}") from None
+
+
+def listed(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def objects_in(value: object) -> list[dict[str, Any]]:
+    return [each for each in listed(value) if isinstance(each, dict)]
+
+
+def fields_of(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}

@@ -14,14 +14,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from glyphoxa.dm.imported import SourceDocument, SourceLink, SourceText, SourceWorld, name_of
+from glyphoxa.dm.imported import SourceDocument, SourceLink, SourceText, SourceWorld, name_of, united
 from glyphoxa.domain.errors import counted
 from glyphoxa.language.words import fold
-from glyphoxa.plugins.imports.files import SourceFiles
+from glyphoxa.plugins.imports.files import SourceFiles, fields_of, listed, objects_in
 from glyphoxa.plugins.imports.foundry_store import CLASSES, Content, Contents, Stored
+from glyphoxa.plugins.imports.labels import is_marked, name_mark, type_named
 from glyphoxa.plugins.imports.markdown_text import page_text, texts_of
-from glyphoxa.plugins.imports.secrecy import is_marked, name_mark
-from glyphoxa.plugins.imports.source_words import fields_of, listed, objects_in, type_named, united
 
 _LIMITED: Final = 1
 _OBSERVER: Final = 2

@@ -15,8 +15,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from glyphoxa.domain.errors import InvalidInput, counted, shown
 from glyphoxa.language.words import fold
-from glyphoxa.plugins.imports.files import SourceFiles
-from glyphoxa.plugins.imports.source_words import json_of, listed, objects_in
+from glyphoxa.plugins.imports.files import SourceFiles, json_of, listed, objects_in
 
 Kept = TypeVar("Kept")
 Content = dict[str, Any]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from glyphoxa.plugins.imports.secrecy import is_mark, is_marked, property_mark
+from glyphoxa.plugins.imports.labels import is_mark, is_marked, property_mark
 
 if TYPE_CHECKING:
     from html_to_markdown import ConversionOptions

@@ -17,12 +17,13 @@ from typing import Any, Final, TypeVar
 
 from glyphoxa.config.campaign_checks import wrong_attribute
 from glyphoxa.config.located_yaml import read_yaml
-from glyphoxa.dm.imported import SourceDocument, SourceLink, SourceText, SourceWorld, name_of
+from glyphoxa.dm.imported import LOCATED_AT, SourceDocument, SourceLink, SourceText, SourceWorld, name_of, told_apart
 from glyphoxa.domain.errors import InvalidInput, shown
 from glyphoxa.language.relations import known_type
 from glyphoxa.language.words import words
-from glyphoxa.plugins.imports.files import SourceFiles
+from glyphoxa.plugins.imports.files import SourceFiles, decoded, json_of
 from glyphoxa.plugins.imports.html_text import PageLink, PageText
+from glyphoxa.plugins.imports.labels import asks_who_sees, is_marked, name_mark, property_mark, type_named
 from glyphoxa.plugins.imports.markdown_text import (
     MARKUP,
     n_marks,
@@ -31,8 +32,6 @@ from glyphoxa.plugins.imports.markdown_text import (
     without_links,
 )
 from glyphoxa.plugins.imports.obsidian import OBSIDIAN, is_of_rules
-from glyphoxa.plugins.imports.secrecy import asks_who_sees, is_marked, name_mark, property_mark
-from glyphoxa.plugins.imports.source_words import LOCATED_AT, decoded, json_of, told_apart, type_named
 from glyphoxa.recall.facts import LINKED_TO
 
 _T = TypeVar("_T")

@@ -18,8 +18,7 @@ from urllib.parse import quote, unquote
 
 from glyphoxa.dm.imported import SourceText
 from glyphoxa.plugins.imports.html_text import PageLink, PageText, html_text
-from glyphoxa.plugins.imports.obsidian import admonitions, headless_tables, prose, without_generated
-from glyphoxa.plugins.imports.secrecy import (
+from glyphoxa.plugins.imports.labels import (
     asks_who_sees,
     is_answer,
     is_end,
@@ -28,6 +27,7 @@ from glyphoxa.plugins.imports.secrecy import (
     property_mark,
     text_mark,
 )
+from glyphoxa.plugins.imports.obsidian import admonitions, headless_tables, prose, without_generated
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt

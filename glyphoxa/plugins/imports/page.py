@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 from fastapi import Request
 from fastapi.responses import JSONResponse, Response
 
-from glyphoxa.adapters.postgres.server.offload import gc_paused
+from glyphoxa.actors.limits import gc_paused
 from glyphoxa.adapters.postgres.world.imports import PostgresImports
 from glyphoxa.app.desk import Desk
 from glyphoxa.app.source_reader import AlreadyReading, SourceReader

@@ -14,9 +14,9 @@ from glyphoxa.plugins.imports.cards import read_cards
 from glyphoxa.plugins.imports.csv_tables import read_csv_tables
 from glyphoxa.plugins.imports.files import Progress, SourceFiles, open_source
 from glyphoxa.plugins.imports.foundry import read_foundry
+from glyphoxa.plugins.imports.labels import doubts_about
 from glyphoxa.plugins.imports.markdown_folder import read_markdown
 from glyphoxa.plugins.imports.roll20 import read_roll20
-from glyphoxa.plugins.imports.secrecy import doubts_about
 from glyphoxa.providers.extras import MODULES, need
 
 Reader = Callable[[SourceFiles], SourceWorld]

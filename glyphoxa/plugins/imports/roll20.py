@@ -14,22 +14,20 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Any, Final
 
-from glyphoxa.dm.imported import SourceDocument, SourceLink, SourceText, SourceWorld, name_of
-from glyphoxa.domain.errors import InvalidInput, shown
-from glyphoxa.plugins.imports.files import SourceFiles
-from glyphoxa.plugins.imports.markdown_text import page_text, texts_of
-from glyphoxa.plugins.imports.secrecy import is_marked, name_mark
-from glyphoxa.plugins.imports.source_words import (
+from glyphoxa.dm.imported import (
     LOCATED_AT,
-    decoded,
-    fields_of,
-    json_of,
-    listed,
-    objects_in,
+    SourceDocument,
+    SourceLink,
+    SourceText,
+    SourceWorld,
+    name_of,
     told_apart,
-    type_named,
     united,
 )
+from glyphoxa.domain.errors import InvalidInput, shown
+from glyphoxa.plugins.imports.files import SourceFiles, decoded, fields_of, json_of, listed, objects_in
+from glyphoxa.plugins.imports.labels import is_marked, name_mark, type_named
+from glyphoxa.plugins.imports.markdown_text import page_text, texts_of
 from glyphoxa.recall.facts import LINKED_TO
 
 _TERMS: Final = (

@@ -1,21 +1,32 @@
-"""The settings of tool servers for NPCs, and their checks.
+"""The settings of tool servers for NPCs, their checks, and what they open with a table.
 
 Servers run programs. The settings name them, and a campaign file may not: it is passed on and opened by others.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import Annotated, Final
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Final
 from urllib.parse import urlsplit
 
+from loguru import logger
 from pydantic import BeforeValidator, Field
 
 from glyphoxa.config.check import Finding, lacks
 from glyphoxa.config.located_yaml import Wrong, short
 from glyphoxa.config.sections import VARIABLE, KeyVariable, Section, or_empty
 from glyphoxa.config.settings import Settings
+from glyphoxa.domain.campaign import Campaign
+from glyphoxa.domain.errors import InvalidInput, did_you_mean
+from glyphoxa.domain.ids import NpcId
+from glyphoxa.providers.extras import need
+
+if TYPE_CHECKING:
+    from glyphoxa.actors.deadline import ClosingStack
+    from glyphoxa.app.table import OutsideTools
 
 _TOOL_SERVER: Final = re.compile(r"[a-z][a-z0-9]{0,23}")
 _TAKEN_SERVER: Final = "memory"
@@ -73,7 +84,7 @@ class McpSettings(Section):
                 yield (*at, "env"), f"mcp.servers.{name}.env must list names of environment variables, not values"
 
 
-def missing_variables(settings: McpSettings, environ: Mapping[str, str]) -> list[str]:
+def _missing_variables(settings: McpSettings, environ: Mapping[str, str]) -> list[str]:
     """Return which environment variables of the servers are not set."""
     return [
         f"{name}: environment variable {variable} is not set"
@@ -96,7 +107,50 @@ def check(settings: Settings, environ: Mapping[str, str], has_module: Callable[[
     chosen = settings.section(McpSettings)
     if chosen.servers and not has_module("mcp"):
         yield lacks("mcp", "mcp.servers", ["mcp"], "mcp")
-    missing = missing_variables(chosen, environ)
+    missing = _missing_variables(chosen, environ)
     yield from (Finding("error", "mcp", each) for each in missing)
     if chosen.servers and not missing:
         yield Finding("ok", "mcp", f"tools of {', '.join(chosen.servers)}, for models that can call tools")
+
+
+# What the settings open with a table. Without a server, the SDK is not imported.
+
+
+async def open_tools(settings: Settings, campaign: Campaign, stack: ClosingStack) -> OutsideTools:
+    """Open the external tools of each NPC. An unreachable server is skipped. `stack` closes them.
+
+    Raises:
+        InvalidInput: The SDK is not installed, or a server's environment variable is not set.
+    """
+    chosen = settings.section(McpSettings)
+    if not chosen.servers:
+        return {}
+    need("mcp", by="mcp.servers", extra="mcp")
+    if missing := _missing_variables(chosen, os.environ):
+        raise InvalidInput(f"mcp.servers.{missing[0]}")
+    _warn_of_unknown_npcs(chosen, campaign)
+    from glyphoxa.actors.deadline import STEP_MS
+    from glyphoxa.judgement.safety import topics_of
+    from glyphoxa.plugins.mcp.client import McpServers
+
+    servers = McpServers(chosen.servers, os.environ)
+    stack.push_step("tool servers", STEP_MS, servers.close)
+    await servers.open()
+    return {
+        npc.id: [
+            replace(tool, safety=topics_of(campaign))
+            for name, server in chosen.servers.items()
+            if server.npcs is None or npc.id in server.npcs
+            for tool in servers.tools(name)
+        ]
+        for npc in campaign.npcs
+    }
+
+
+def _warn_of_unknown_npcs(settings: McpSettings, campaign: Campaign) -> None:
+    """Warn about unknown NPCs, but do not fail: the same settings may serve several campaigns."""
+    known = {npc.id for npc in campaign.npcs}
+    for name, server in settings.servers.items():
+        for npc in server.npcs or ():
+            if NpcId(npc) not in known:
+                logger.warning("mcp.servers.{}: no NPC {!r} in this campaign: {}", name, npc, did_you_mean(npc, known))

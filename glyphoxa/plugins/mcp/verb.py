@@ -43,7 +43,7 @@ _HTTP: Final[tuple[Argument, ...]] = (
 )
 async def _serve(options: argparse.Namespace) -> int:
     _need_sdk()
-    from glyphoxa.plugins.mcp.protocol import DM_TOKEN, NPC_TOKEN, token_from
+    from glyphoxa.plugins.mcp.server import DM_TOKEN, NPC_TOKEN, PATIENT, token_from
 
     if options.npc is None and not options.dm:
         raise InvalidInput("choose whose tools to serve: --npc NAME, or --dm for the DM's tools")
@@ -51,7 +51,6 @@ async def _serve(options: argparse.Namespace) -> int:
     npc_token = token_from(os.environ, NPC_TOKEN) if options.http and options.npc is not None else ""
     if dm_token and dm_token == npc_token:
         raise InvalidInput(f"{DM_TOKEN} and {NPC_TOKEN} hold the same token: whoever has the NPC's would be the DM")
-    from glyphoxa.plugins.mcp.offered import PATIENT
 
     settings = settings_with_memory(options.config, to_hold="talk or facts")
     async with (
@@ -74,8 +73,7 @@ async def _serve(options: argparse.Namespace) -> int:
 @VERB.action("serve one tool that rolls dice: an example of a tool server for NPCs", *_HTTP)
 async def _dice(options: argparse.Namespace) -> int:
     _need_sdk()
-    from glyphoxa.plugins.mcp.offered import dice_tools
-    from glyphoxa.plugins.mcp.protocol import NPC_TOKEN, token_from
+    from glyphoxa.plugins.mcp.server import NPC_TOKEN, dice_tools, token_from
 
     if not options.http:
         return await _on_stdio(dice_tools())
@@ -84,7 +82,7 @@ async def _dice(options: argparse.Namespace) -> int:
 
 async def _npc_tools(store: Store, desk: Desk, name: str) -> list[CallableTool]:
     from glyphoxa.app.background import memory_of
-    from glyphoxa.plugins.mcp.offered import memory_tools
+    from glyphoxa.plugins.mcp.server import memory_tools
 
     npc = desk.resolver.npc(name)
     campaign = await store.campaigns.get(desk.campaign)
@@ -93,8 +91,7 @@ async def _npc_tools(store: Store, desk: Desk, name: str) -> list[CallableTool]:
 
 
 async def _on_stdio(tools: list[CallableTool]) -> int:
-    from glyphoxa.plugins.mcp.offered import ToolOffer
-    from glyphoxa.plugins.mcp.protocol import serve_stdio, server_of
+    from glyphoxa.plugins.mcp.server import ToolOffer, serve_stdio, server_of
 
     serving = asyncio.create_task(serve_stdio(server_of("glyphoxa", ToolOffer(tools))))
     _on_signals(serving.cancel)
@@ -104,8 +101,7 @@ async def _on_stdio(tools: list[CallableTool]) -> int:
 
 
 async def _on_http(by_token: dict[str, list[CallableTool]], options: argparse.Namespace) -> int:
-    from glyphoxa.plugins.mcp.offered import ToolOffer
-    from glyphoxa.plugins.mcp.protocol import PATH, app_of, guarded, server_of
+    from glyphoxa.plugins.mcp.server import PATH, ToolOffer, app_of, guarded, server_of
     from glyphoxa.web.serving import Server, bind, url_of
 
     apps = {

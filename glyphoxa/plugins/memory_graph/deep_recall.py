@@ -47,8 +47,8 @@ from glyphoxa.language.relations import IN_ENGLISH, RelationWords
 from glyphoxa.plugins.memory_graph.graph import Link, TalkGraph, graph_of_view
 from glyphoxa.plugins.memory_graph.methods import LANGUAGE_MODEL, RERANK, GraphRecall, Reranker
 from glyphoxa.plugins.memory_graph.pipeline import GraphQuestion, Recollection
-from glyphoxa.providers.building import LLM, NONE, RECALL, build, runs_here
-from glyphoxa.providers.building import RERANK as RERANK_SECTION
+from glyphoxa.providers.registry import LLM, NONE, RECALL, build, runs_here
+from glyphoxa.providers.registry import RERANK as RERANK_SECTION
 from glyphoxa.recall.ranking import Ranked
 from glyphoxa.recall.recall import NOTHING_ASKED, Recall, RecallResult
 from glyphoxa.recall.signals import by_words, rarity, rarity_of_unsaid

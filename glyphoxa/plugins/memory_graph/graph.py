@@ -23,7 +23,7 @@ from glyphoxa.domain.knowledge import TOOK_PART, Fact, lines_of
 from glyphoxa.language.relations import IN_ENGLISH, RelationWords
 from glyphoxa.language.text import Text
 from glyphoxa.names.gazetteer import Gazetteer
-from glyphoxa.plugins.memory_graph.diffusion import CONDUCTANCE, Edges, joined, semantic_layer, temporal_layer
+from glyphoxa.plugins.memory_graph.stages import CONDUCTANCE, Edges, joined, semantic_layer, temporal_layer
 from glyphoxa.prompt.select import told_sentence
 from glyphoxa.recall.talk_index import TalkIndex
 from glyphoxa.recall.witnessed import ViewColumns

@@ -31,9 +31,9 @@ from glyphoxa.domain.errors import GlyphoxaError, Unavailable
 from glyphoxa.language.lexicon import texts
 from glyphoxa.language.prompt_quotes import in_one_line
 from glyphoxa.language.sentences import shortened
-from glyphoxa.plugins.memory_graph.diffusion import best
 from glyphoxa.plugins.memory_graph.graph import MemoryGraph
 from glyphoxa.plugins.memory_graph.pipeline import GraphQuestion, Hit, Recollection, recall
+from glyphoxa.plugins.memory_graph.stages import best
 
 _ALGORITHM: Final = 0.4
 _RERANKER: Final = 0.6

@@ -20,9 +20,18 @@ from numpy import bool_, float32, float64, intp
 from numpy.typing import NDArray
 
 from glyphoxa.config.provider_sections import MemoryGraphSettings
-from glyphoxa.plugins.memory_graph.diffusion import MOST_ENERGY, Energy, best, largest, spread
 from glyphoxa.plugins.memory_graph.graph import MemoryGraph
-from glyphoxa.plugins.memory_graph.nmf_fista_dpp import SEARCH_AGAIN_OVER, diverse, residual_of, topic_boosts
+from glyphoxa.plugins.memory_graph.stages import (
+    MOST_ENERGY,
+    SEARCH_AGAIN_OVER,
+    Energy,
+    best,
+    diverse,
+    largest,
+    residual_of,
+    spread,
+    topic_boosts,
+)
 
 Scores: TypeAlias = NDArray[float64]
 """Shape (n,): one for each node."""

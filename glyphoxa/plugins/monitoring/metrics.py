@@ -7,14 +7,17 @@ from enum import StrEnum
 from functools import partial
 from typing import Final
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from fastapi import FastAPI
+from fastapi.responses import Response
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.gc_collector import GCCollector
 from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
+from starlette.routing import Route
 
 from glyphoxa.domain.events import Degraded, MemoryChanged, TableEvent, Trouble, TurnFinished, UtteranceKept
 from glyphoxa.domain.turn import Fault, Outcome, Stage, TurnRecord, Unaddressed
-from glyphoxa.observability.timing import Observer, ServiceTime
+from glyphoxa.observability import Observer, ServiceTime
 from glyphoxa.plugins.monitoring.tracing import STEPS, steps_of
 
 _FIRST_AUDIO_S: Final = (0.2, 0.35, 0.5, 0.6, 0.8, 1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 8.0, 12.0, 20.0)
@@ -124,3 +127,20 @@ class TableMetrics(Observer):
         for value in values:
             counter.labels(value.value)
         return counter
+
+
+def create_metrics_app(page: FastAPI, registry: CollectorRegistry) -> FastAPI:
+    """Make the app for monitoring on a port of its own: metrics, health and readiness.
+
+    Args:
+        page: The app of `create_app`, which has to be running. All of its health is told: this port is not for players.
+    """
+    app = FastAPI(title="Glyphoxa metrics", docs_url=None, redoc_url=None, openapi_url=None)
+
+    async def metrics() -> Response:
+        return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
+
+    app.add_api_route("/metrics", metrics, methods=["GET"])
+    app.add_api_route("/healthz", page.state.whole_health, methods=["GET"])
+    app.router.routes.extend(route for route in page.routes if isinstance(route, Route) and route.path == "/readyz")
+    return app

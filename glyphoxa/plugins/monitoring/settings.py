@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection, Mapping
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 from pydantic import Field
 
 from glyphoxa.config.located_yaml import written_as
 from glyphoxa.config.sections import Section
 from glyphoxa.config.settings import HERE, Settings, host_of
-from glyphoxa.observability.timing import Observer
+from glyphoxa.observability import Observer
 from glyphoxa.providers.extras import need
+
+if TYPE_CHECKING:
+    from glyphoxa.web.desk.frame import ServedTable
+
+_STOP_MS: Final = 2_000
 
 
 class ObservabilitySettings(Section):
@@ -65,3 +71,26 @@ def open_traces(settings: Settings) -> Observer | None:
     from glyphoxa.plugins.monitoring.tracing import TurnTracer, to_collector
 
     return TurnTracer(to_collector(chosen.traces_endpoint))
+
+
+def serve_metrics(served: ServedTable) -> None:
+    """Serve metrics, health and readiness while the page runs, if a port is set."""
+    if served.settings.section(ObservabilitySettings).metrics_port is None:
+        return
+    from glyphoxa.cli.scope import say
+    from glyphoxa.plugins.monitoring.metrics import TableMetrics, create_metrics_app
+    from glyphoxa.web.serving import Server, url_of
+
+    [metrics] = (each for each in served.observers if isinstance(each, TableMetrics))
+    if metrics.listener is None:
+        return
+    server = Server(create_metrics_app(served.app, metrics.registry))
+    serving = asyncio.create_task(server.listen(metrics.listener))
+    metrics.listener.listen()
+
+    async def stop() -> None:
+        server.stop()
+        await serving
+
+    served.stack.push_step("the port for figures", _STOP_MS, stop)
+    say(f"metrics for Prometheus are at {url_of(metrics.listener)}metrics")

@@ -17,7 +17,7 @@ from opentelemetry.trace import Status, StatusCode, set_span_in_context
 
 from glyphoxa.domain.events import TableEvent, TurnFinished
 from glyphoxa.domain.turn import Outcome, Stage, TurnRecord
-from glyphoxa.observability.timing import Observer, ServiceTime
+from glyphoxa.observability import Observer, ServiceTime
 
 # A turn is one span with a child span for each step. No spoken words are included.
 

@@ -35,7 +35,7 @@ from glyphoxa.domain.dsn import Dsn
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.files import PRIVATE, open_private, replace_file
 from glyphoxa.domain.ids import CampaignId, PlayerId, slug
-from glyphoxa.providers.building import NONE, Choice, runs_here
+from glyphoxa.providers.registry import NONE, Choice, runs_here
 from glyphoxa.web.access.roles import Grant, Grants, Role
 
 T = TypeVar("T")

@@ -26,7 +26,7 @@ from glyphoxa.domain.ids import SessionId
 from glyphoxa.domain.knowledge import DM, Viewer
 from glyphoxa.language.facts import moment
 from glyphoxa.npc.table import Table
-from glyphoxa.observability.timing import Observer
+from glyphoxa.observability import Observer
 from glyphoxa.plugin import references
 from glyphoxa.web.access.links import Entrance, Links
 from glyphoxa.web.access.records import AuditKind

@@ -13,7 +13,7 @@ from glyphoxa.app.table import open_table
 from glyphoxa.cli.main import main
 from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.domain.errors import InvalidInput, Unavailable
-from glyphoxa.providers.rows import rows
+from glyphoxa.providers.registry import rows
 
 TOWN = """\
 campaign:
@@ -142,7 +142,7 @@ def test_multilingual_model_transcribes_the_campaigns_language() -> None:
 
 
 def test_languages_are_listed_for_known_providers_only() -> None:
-    from glyphoxa.providers.rows import _languages
+    from glyphoxa.providers.registry import _languages
 
     assert {(kind, name) for kind, names in _languages().items() for name in names} <= {
         (r.kind, r.name) for r in rows()

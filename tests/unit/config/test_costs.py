@@ -12,8 +12,7 @@ import yaml
 from glyphoxa.config.check import PRICES, PriceList, charged, check, costs_of, evening_cost, price_list
 from glyphoxa.config.located_yaml import InvalidFile
 from glyphoxa.config.settings import PROVIDERS, Settings, read_settings
-from glyphoxa.providers.building import KINDS
-from glyphoxa.providers.rows import rows
+from glyphoxa.providers.registry import KINDS, rows
 
 LISTED = PriceList.model_validate(
     {

@@ -28,8 +28,7 @@ from glyphoxa.config.reference import reference
 from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.domain.budgets import BUDGETS, STANDING_TOKENS, Budgets
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.providers.building import KINDS, NONE, RERANK, build, find, maker_of, names
-from glyphoxa.providers.rows import Provider, rows
+from glyphoxa.providers.registry import KINDS, NONE, RERANK, Provider, build, find, maker_of, names, rows
 from glyphoxa.web.access.records import consent_text
 
 KEYS = {row.key_env: "a-key" for row in rows() if row.key_env}
@@ -132,7 +131,7 @@ def test_required_provider_setting_is_named(row: Provider) -> None:
 
 def test_the_providers_are_known_without_their_packages() -> None:
     """Glyphoxa installs and runs without pipecat: a row imports nothing until its maker is asked for."""
-    told = "import sys, glyphoxa.config.check, glyphoxa.providers.building; print(*sys.modules)"
+    told = "import sys, glyphoxa.config.check, glyphoxa.providers.registry; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True).stdout.split()
     packages = {module.partition(".")[0] for row in rows() for module in row.modules} - {"google", "websockets"}
     assert not packages & {module.partition(".")[0] for module in loaded}

@@ -14,8 +14,7 @@ from pydantic import BaseModel
 from glyphoxa.config.check import check
 from glyphoxa.config.sections import ProviderSettings, Section
 from glyphoxa.config.settings import PROVIDERS, settings_type
-from glyphoxa.providers.building import CHRONICLE, KINDS
-from glyphoxa.providers.rows import Kind
+from glyphoxa.providers.registry import CHRONICLE, KINDS, Kind
 from glyphoxa.web.access.records import CONSENT_LANGUAGES, consent_text
 
 PRIVACY = (Path(__file__).parents[3] / "docs" / "privacy.md").read_text("utf-8")

@@ -11,7 +11,7 @@ from glyphoxa.app.engines import languages_of
 from glyphoxa.cli.main import main
 from glyphoxa.config.reference import meanings_of, reference
 from glyphoxa.config.settings import Settings
-from glyphoxa.providers.rows import rows
+from glyphoxa.providers.registry import rows
 
 
 def settings(model: type[BaseModel] = Settings, above: str = "") -> Iterator[tuple[str, str, str]]:

@@ -14,7 +14,7 @@ from glyphoxa.domain.turn import LookUp
 from glyphoxa.npc.memory_tools import NpcMemory
 from glyphoxa.npc.tool_spec import CallableTool, Found, ToolSpec
 from glyphoxa.npc.toolbox import SLOW_MS, Toolbox
-from glyphoxa.plugins.mcp.servers import spec_of
+from glyphoxa.plugins.mcp.client import spec_of
 from tests.support.memory_twins import GRIMJAW, SALTMERE, Talk, a_world
 from tests.support.virtual_time import run_in_virtual_time
 

@@ -18,7 +18,7 @@ import yaml
 from glyphoxa.chat.marks import ELSEWHERE, ControlTokens
 from glyphoxa.domain.campaign import Campaign, Entity, Secret
 from glyphoxa.domain.ids import EntityId, NpcId, SessionId
-from glyphoxa.plugins.mcp.servers import told
+from glyphoxa.plugins.mcp.client import told
 from glyphoxa.prompt.conversation import Conversation
 from glyphoxa.prompt.prompt import compose
 from glyphoxa.prompt.wording import wording

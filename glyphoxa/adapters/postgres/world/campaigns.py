@@ -13,8 +13,8 @@ from loguru import logger
 from pydantic import TypeAdapter, ValidationError
 
 from glyphoxa.actors.clock import now_ms
+from glyphoxa.actors.limits import offload
 from glyphoxa.adapters.postgres.server.database import CampaignQueries, Database
-from glyphoxa.adapters.postgres.server.offload import offload
 from glyphoxa.adapters.postgres.server.sql import load_queries, storable
 from glyphoxa.adapters.postgres.transcript.log import update_text_search_config
 from glyphoxa.adapters.postgres.world.commits import PostgresWorld, WorldWriting

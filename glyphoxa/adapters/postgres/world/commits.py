@@ -12,8 +12,8 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppres
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
+from glyphoxa.actors.limits import gc_paused, offload
 from glyphoxa.adapters.postgres.server.database import Database
-from glyphoxa.adapters.postgres.server.offload import gc_paused, offload
 from glyphoxa.adapters.postgres.server.sql import load_queries
 from glyphoxa.adapters.postgres.world.event_log import (
     WorldLog,

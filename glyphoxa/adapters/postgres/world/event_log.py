@@ -7,8 +7,8 @@ from typing import Final
 
 import asyncpg
 
+from glyphoxa.actors.limits import gc_paused, offload
 from glyphoxa.adapters.postgres.server.database import CampaignStatements
-from glyphoxa.adapters.postgres.server.offload import gc_paused, offload
 from glyphoxa.adapters.postgres.server.sql import timestamp
 from glyphoxa.adapters.postgres.world.tables import WorldTables, cause_of_row
 from glyphoxa.domain.heard import SpokenBy

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 import asyncpg
 from pydantic import TypeAdapter
 
+from glyphoxa.actors.limits import offload
 from glyphoxa.adapters.postgres.server.database import CampaignStatements, Database
-from glyphoxa.adapters.postgres.server.offload import offload
 from glyphoxa.adapters.postgres.server.sql import at_ms, lookup_key
 from glyphoxa.adapters.postgres.world.event_log import WorldLog
 from glyphoxa.adapters.postgres.world.transaction import WorldTransaction, world_transaction

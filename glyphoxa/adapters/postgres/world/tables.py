@@ -11,8 +11,8 @@ from typing import Any, Final, Protocol, TypeVar
 import asyncpg
 from pydantic_core import from_json, to_json
 
+from glyphoxa.actors.limits import offload
 from glyphoxa.adapters.postgres.server.database import CampaignStatements
-from glyphoxa.adapters.postgres.server.offload import offload
 from glyphoxa.adapters.postgres.server.sql import at_ms, timestamp
 from glyphoxa.domain.campaign import BIDIRECTIONAL_RELATIONS
 from glyphoxa.domain.ids import EntityId, FactId, SessionId, UtteranceId

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final, Literal, Self
 
 import asyncpg
 
+from glyphoxa.actors.limits import gc_paused, offload
 from glyphoxa.adapters.postgres.server.database import CampaignStatements, Database
-from glyphoxa.adapters.postgres.server.offload import gc_paused, offload
 from glyphoxa.adapters.postgres.server.sql import at_ms, load_queries
 from glyphoxa.adapters.postgres.world.event_log import (
     WorldLog,

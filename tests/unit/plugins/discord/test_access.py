@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glyphoxa.domain.ids import PlayerId
-from glyphoxa.plugins.discord.access import Caller, Door, Refused
-from glyphoxa.plugins.discord.settings import DiscordSettings
+from glyphoxa.plugins.discord.access import Caller, DiscordSettings, Door, Refused
 
 HERE, DM, TAMSIN = 42, 1, 2
 SETTINGS = DiscordSettings(guild=HERE, dm=(DM,), players={TAMSIN: "tamsin"})

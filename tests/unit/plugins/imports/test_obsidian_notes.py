@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from glyphoxa.dm.imported import SourceLink
+from glyphoxa.plugins.imports.labels import type_named
 from glyphoxa.plugins.imports.markdown_text import note_text
-from glyphoxa.plugins.imports.source_words import type_named
 from tests.support.source_worlds import named, texts
 from tests.unit.plugins.imports.test_markdown_folder import only, vault
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from glyphoxa.plugins.imports.secrecy import doubts_about, is_mark, is_marked, name_mark, property_mark, text_mark
+from glyphoxa.plugins.imports.labels import doubts_about, is_mark, is_marked, name_mark, property_mark, text_mark
 
 FOR_THE_DM = """
 GM-only|GM_only|gmOnly|DM's notes|G.M.|G. M. info|GMNotes|Game Master only|Dungeon Master information|Lore for the DM

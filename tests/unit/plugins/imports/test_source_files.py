@@ -16,7 +16,6 @@ import pytest
 from glyphoxa.dm.imported import ImportKind, SourceWorld
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.plugins.imports import files as files_module
-from glyphoxa.plugins.imports import source_words
 from glyphoxa.plugins.imports.files import SourceFiles, open_source
 from glyphoxa.plugins.imports.readers import READERS, read_source
 from glyphoxa.providers.extras import NotInstalled
@@ -285,7 +284,7 @@ def test_copies_of_killed_processes_are_deleted(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["foundry", "roll20"])
 def test_json_of_too_many_values_is_refused(kind: ImportKind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source_words, "MOST_VALUES", 1_000)
+    monkeypatch.setattr(files_module, "MOST_VALUES", 1_000)
     path = tmp_path / "campaign.json"
     path.write_text('{"characters": [' + "[]," * 1_000 + "[]]}")
     with pytest.raises(InvalidInput, match="more than 1,000 values"):

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.plugins.mcp.offered import roll
+from glyphoxa.plugins.mcp.server import roll
 
 
 @pytest.mark.parametrize(

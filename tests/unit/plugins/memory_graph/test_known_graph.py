@@ -31,10 +31,10 @@ from glyphoxa.domain.knowledge import (
     secret_of,
     witnessed_by,
 )
-from glyphoxa.plugins.mcp.offered import PATIENT
+from glyphoxa.plugins.mcp.server import PATIENT
 from glyphoxa.plugins.memory_graph.deep_recall import DeepRecall
-from glyphoxa.plugins.memory_graph.diffusion import CONDUCTANCE
 from glyphoxa.plugins.memory_graph.graph import Link, TalkGraph
+from glyphoxa.plugins.memory_graph.stages import CONDUCTANCE
 from glyphoxa.recall.recall import Recall
 from glyphoxa.recall.transcript_memory import Transcripts
 from glyphoxa.recall.world import World, WorldSnapshot

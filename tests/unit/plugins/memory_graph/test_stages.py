@@ -13,8 +13,15 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from glyphoxa.config.provider_sections import MemoryGraphSettings
-from glyphoxa.plugins.memory_graph.diffusion import Edges, best, semantic_layer, spread, temporal_layer
-from glyphoxa.plugins.memory_graph.nmf_fista_dpp import diverse, topic_boosts
+from glyphoxa.plugins.memory_graph.stages import (
+    Edges,
+    best,
+    diverse,
+    semantic_layer,
+    spread,
+    temporal_layer,
+    topic_boosts,
+)
 
 Edge = tuple[int, int, str]
 KINDS = ("involved_in", "updates", "related", "mentions", "contradicts", "owes")

@@ -14,7 +14,7 @@ from prometheus_client import generate_latest
 from glyphoxa.domain.events import Degraded, MemoryChanged, MemoryHealth, Trouble, TurnFinished
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.turn import Fault, Outcome, Stage, Unaddressed, Unsaid
-from glyphoxa.observability.timing import ServiceTime, measure_lag
+from glyphoxa.observability import ServiceTime, measure_lag
 from glyphoxa.plugins.monitoring.metrics import MAX_SERVICES, OTHER, TableMetrics
 from tests.unit.plugins.monitoring.test_turn_spans import ANSWERED
 

@@ -12,7 +12,7 @@ from opentelemetry.trace import StatusCode
 from glyphoxa.domain.events import TurnFinished
 from glyphoxa.domain.ids import TurnId
 from glyphoxa.domain.turn import NO_PROMPT, AssembledPrompt, LookUp, Outcome, PromptPart, Stage, TurnRecord, Unaddressed
-from glyphoxa.observability.timing import ServiceTime
+from glyphoxa.observability import ServiceTime
 from glyphoxa.plugins.monitoring.tracing import TurnTracer, steps_of
 from tests.support.builders import a_turn_record
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from loguru import logger
 
-from glyphoxa.observability import log
+from glyphoxa.observability import LogForm, set_up_logs
 
 
 @pytest.fixture(autouse=True)
@@ -20,7 +20,7 @@ def the_logger_as_it_was() -> Iterator[None]:
 
 @pytest.mark.parametrize("with_content", [False, True])
 def test_speech_is_logged_only_when_asked_for(with_content: bool, capsys: pytest.CaptureFixture[str]) -> None:
-    log.set_up(level="DEBUG", with_content=with_content)
+    set_up_logs(level="DEBUG", with_content=with_content)
     logger.bind(content="my brother is lost").info("an utterance was kept")
     logger.info("the table is open")
     shown = capsys.readouterr().err
@@ -29,7 +29,7 @@ def test_speech_is_logged_only_when_asked_for(with_content: bool, capsys: pytest
 
 
 def test_pipecats_prompts_are_not_logged(capsys: pytest.CaptureFixture[str]) -> None:
-    log.set_up(level="DEBUG")
+    set_up_logs(level="DEBUG")
     as_pipecat = logger.patch(lambda record: record.update(name="pipecat.services.openai"))
     as_pipecat.debug("Generating LLM response [my brother is lost]")
     as_pipecat.warning("the connection is gone")
@@ -39,7 +39,7 @@ def test_pipecats_prompts_are_not_logged(capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_below_the_level_nothing_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    log.set_up(level="WARNING")
+    set_up_logs(level="WARNING")
     logger.info("chatter")
     assert capsys.readouterr().err == ""
 
@@ -47,7 +47,7 @@ def test_below_the_level_nothing_is_shown(capsys: pytest.CaptureFixture[str]) ->
 def test_a_log_for_programs_is_one_object_a_line_without_speech_or_traceback(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    log.set_up(level="DEBUG", form="json")
+    set_up_logs(level="DEBUG", form="json")
     logger.bind(content="my brother is lost").info("an utterance was kept")
     logger.bind(npc="grimjaw").warning('a "quoted" line\nand {braces}')
     try:
@@ -61,9 +61,9 @@ def test_a_log_for_programs_is_one_object_a_line_without_speech_or_traceback(
 
 @pytest.mark.parametrize("form", ["text", "json"])
 def test_what_was_typed_commands_no_terminal_and_forges_no_record(
-    form: log.Form, capsys: pytest.CaptureFixture[str]
+    form: LogForm, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    log.set_up(with_content=True, form=form)
+    set_up_logs(with_content=True, form=form)
     typed = "\x1b[2J\x9b2J\u202egnol\u2028\r\n00:00:00.000 INFO    glyphoxa: the table is open"
     logger.bind(content=typed).info("said: {}", typed)
     shown = capsys.readouterr().err

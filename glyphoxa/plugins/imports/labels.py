@@ -1,7 +1,7 @@
-"""Find signs that a text is not for players: in labels, names, properties and the beginnings of lines.
+"""Read labels, names and properties in a source: signs that a text is not for players, and types of entities.
 
-The words are data of all languages (`language/data/*/imports.toml`), whatever the campaign's language is. How much a
-word says depends on where it is:
+Signs of secrecy are also at the beginnings of lines. The words are data of all languages
+(`language/data/*/imports.toml`), whatever the campaign's language is. How much a word says depends on where it is:
 
 - Words for the game master, and phrases such as "for your eyes only", hide wherever they are in a label.
 - "Keeper" or "Meister" may be anybody's trade: they hide alone in a label, and beside a word such as "only" or "notes".
@@ -14,12 +14,13 @@ word says depends on where it is:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Final, Literal
 
+from glyphoxa.domain.campaign import ENTITY_TYPES
 from glyphoxa.language.lexicon import lexicon
-from glyphoxa.language.words import words
+from glyphoxa.language.words import fold, words
 
 Place = Literal["label", "folder", "name", "key"]
 """A heading or other label; a folder, tag or class; the name of a note or file; the key of a property."""
@@ -218,3 +219,52 @@ def _parts(word: str) -> tuple[str, ...]:
             if (head in heads and last in _set("parts")) or (head in _set("parts") and last in heads):
                 return head, last
     return (word,)
+
+
+# Types of entities
+
+_OF_LANGUAGES: Final = {"places": "location", "factions": "faction", "items": "item", "ranks": "npc"}
+"""Topics of the extractor's words that name things of a type."""
+_MOST_PARTS: Final = 3
+"""Limit of the words that name a type together: "place of interest"."""
+
+
+def type_named(name: str, *, of_folder: bool = True) -> str | None:
+    """Return the type of entity that a folder, a tag or a key names, in singular or plural; None for none.
+
+    Args:
+        of_folder: False for a tag or title: only by our words and those of other tools, not by a word like "crown".
+
+    >>> type_named("01 - NPCs"), type_named("Important Places"), type_named("Player Handouts")
+    ('npc', 'location', None)
+    """
+    joined_by = lexicon("chronicle").words("joined_by")
+    parts: list[list[str]] = []
+    for word in words(name.replace("_", " ")):
+        if not word.joins or word.full in joined_by:
+            parts.append([])
+        parts[-1].append(word.full)
+    for types in _types()[: 2 if of_folder else 1]:
+        # The last word says what it is: "Sword Coast". Of a path, the first part does: "npc/innkeeper".
+        for part in parts:
+            for end in range(len(part), 0, -1):
+                for start in range(max(0, end - _MOST_PARTS), end):
+                    type_ = types.get("".join(part[start:end]))
+                    # "Player notes" are about anything.
+                    if type_ and (type_ != "player" or end == len(part)):
+                        return type_
+    return None
+
+
+@cache
+def _types() -> tuple[Mapping[str, str], ...]:
+    """Return the types that other tools and languages call by these words, and those of things that they name."""
+    spoken = {word: type_ for topic, type_ in _OF_LANGUAGES.items() for word in lexicon("chronicle").words(topic)}
+    of_tools = {word: type_ for type_, named in lexicon("imports").table("types").items() for word in named}
+    every = ({**of_tools, **{type_: type_ for type_ in ENTITY_TYPES}}, spoken)
+    folded = [[(fold(word), type_) for word, type_ in types.items()] for types in every]
+    return tuple(
+        {f"{word}{end}": type_ for word, type_ in types for end in ("", "s", "es")}
+        | {f"{word[:-1]}ies": type_ for word, type_ in types if word.endswith("y")}
+        for types in folded
+    )

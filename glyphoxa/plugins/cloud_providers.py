@@ -1,13 +1,18 @@
-"""Cloud providers of recognisers and voices."""
+"""Cloud providers of recognisers, voices and speech to speech.
+
+Their services are in `glyphoxa_processors.cloud` and `glyphoxa_processors.s2s`, the mouth of speech to speech in
+`glyphoxa_pipelines.s2s`.
+"""
 
 from __future__ import annotations
 
 from functools import partial
 from typing import Final
 
-from glyphoxa.providers.rows import Provider, from_openai, over_sockets
+from glyphoxa.providers.registry import Provider, from_openai, over_sockets
 
 _CLOUD: Final = "glyphoxa_processors.cloud"
+_S2S: Final = "glyphoxa_processors.s2s"
 _recogniser = partial(Provider, "stt", extra="deepgram", modules=("pipecat", "deepgram"), key_env="DEEPGRAM_API_KEY")
 
 ROWS: Final = (
@@ -22,5 +27,11 @@ ROWS: Final = (
         f"{_CLOUD}.voices:elevenlabs",
         key_env="ELEVENLABS_API_KEY",
         model="eleven_flash_v2_5",
+    ),
+    over_sockets(
+        "s2s", "openai-realtime", f"{_S2S}.openai_realtime:endpoint", key_env="OPENAI_API_KEY", model="gpt-realtime"
+    ),
+    over_sockets(
+        "s2s", "gemini-live", f"{_S2S}.gemini_live:endpoint", key_env="GOOGLE_API_KEY", model="gemini-3.8-live"
     ),
 )

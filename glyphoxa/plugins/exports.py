@@ -1,7 +1,8 @@
-"""A campaign for other programs: notes in a folder, and a calendar of its sessions."""
+"""A campaign for other programs: notes in a folder (an Obsidian vault), and a calendar of its sessions."""
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -9,24 +10,34 @@ from datetime import UTC, timedelta
 from functools import partial
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from glyphoxa.adapters.postgres.server.offload import offload
+from glyphoxa.actors.limits import offload
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
 from glyphoxa.app.desk import Desk, SessionRecaps, played_sessions
+from glyphoxa.app.scope import Scope
+from glyphoxa.cli.campaign import VERB
+from glyphoxa.cli.scope import CAMPAIGN, desk_in, run_in_scope, write_new_file
+from glyphoxa.cli.verb import Verb, argument
 from glyphoxa.dm.handouts import PlayedSession, VaultContent, notes_of
 from glyphoxa.dm.timeline import is_bookkeeping
-from glyphoxa.domain.errors import InvalidInput
+from glyphoxa.dm.wording import plain
+from glyphoxa.domain.errors import InvalidInput, counted
 from glyphoxa.domain.files import PRIVATE, replace_file
 from glyphoxa.domain.ids import CampaignId, SessionId
 from glyphoxa.domain.knowledge import DM
 from glyphoxa.providers.extras import need
 from glyphoxa.transcript.sessions import episode_of
 
-Readers = Literal["players", "dm"]
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+    from glyphoxa.web.desk.frame import ServedTable
+
+_Readers = Literal["players", "dm"]
 _ALL: Final = 10_000_000
 _ROWS_A_NOTE: Final = 40
 """A note takes as long to make as so many rows take to read."""
@@ -37,7 +48,7 @@ _ROWS_A_CALENDAR: Final = 5_000
 # A vault
 
 
-async def vault_of(store: Store, desk: Desk, *, readers: Readers, with_transcript: bool = False) -> dict[str, str]:
+async def vault_of(store: Store, desk: Desk, *, readers: _Readers, with_transcript: bool = False) -> dict[str, str]:
     """Return the text of each note of a vault by its path. Raises: Unavailable: The database is away."""
     recaps = await SessionRecaps.of(store, desk.campaign)
     sessions = [
@@ -62,7 +73,7 @@ async def vault_of(store: Store, desk: Desk, *, readers: Readers, with_transcrip
     return await offload(notes, amount=len(content.entities) * _ROWS_A_NOTE)
 
 
-async def _session_for(readers: Readers, recaps: SessionRecaps, session: PlayedSession) -> PlayedSession:
+async def _session_for(readers: _Readers, recaps: SessionRecaps, session: PlayedSession) -> PlayedSession:
     said = await recaps.said(session.id)
     recap, for_dm, heard = await recaps.told(said, "players"), list[str](), said
     if readers == "dm":
@@ -82,7 +93,7 @@ class _Manifest(BaseModel):
 
     version: Literal[1] = 1
     campaign: str
-    readers: Readers
+    readers: _Readers
     notes: dict[str, list[str]] = {}
 
     def __str__(self) -> str:
@@ -99,7 +110,7 @@ class VaultChanges:
     kept: Sequence[str] = ()
 
 
-def write_vault(folder: Path, notes: Mapping[str, str], *, campaign: CampaignId, readers: Readers) -> VaultChanges:
+def write_vault(folder: Path, notes: Mapping[str, str], *, campaign: CampaignId, readers: _Readers) -> VaultChanges:
     """Write new and changed notes, and remove those that no longer belong. A note that somebody edited stays. Blocks.
 
     A run that is killed can be repeated.
@@ -226,3 +237,73 @@ class CalendarFeed:
         if self._recaps.get(session, (None,))[0] != state:
             self._recaps[session] = state, await view.told(said, "players")
         return self._recaps[session][1]
+
+
+# Commands and page
+
+OUT: Final = Verb(run_in_scope, common=CAMPAIGN, of=VERB)
+
+
+@OUT.action(
+    "write sessions and world as an Obsidian vault, or bring one up to date; a note that you edited stays as it is",
+    argument("folder", type=Path, metavar="FOLDER", help="of the vault; created if it does not exist"),
+    argument(
+        "--for",
+        dest="readers",
+        choices=("players", "dm"),
+        default="players",
+        help="players: only what they may know; dm: everything, with secrets marked. Default: players",
+    ),
+    argument("--transcript", help="include all that was said; only with --for dm"),
+)
+async def _vault(scope: Scope, options: argparse.Namespace) -> int:
+    if options.transcript and options.readers != "dm":
+        raise InvalidInput("--transcript includes asides and hidden names: it needs --for dm")
+    desk = await desk_in(scope)
+    notes = await vault_of(scope.store, desk, readers=options.readers, with_transcript=options.transcript)
+    done = write_vault(options.folder, notes, campaign=scope.campaign, readers=options.readers)
+    n_written = counted(done.n_written, "note")
+    print(f"{options.folder}: {n_written} written, {done.n_unchanged:,} unchanged, {done.n_removed:,} removed")
+    for path in done.kept:
+        print(f"not changed, because somebody else wrote or edited it: {plain(path)}")
+    return 0
+
+
+@OUT.action(
+    "write a calendar of the sessions, with recaps for players (iCalendar)",
+    argument("file", type=Path, metavar="FILE", help="the file to write (.ics); it must not exist"),
+)
+async def _ical(scope: Scope, options: argparse.Namespace) -> int:
+    content = await CalendarFeed(scope.store, scope.campaign).read()
+    write_new_file(options.file, content)
+    print(f"{options.file}: {counted(content.count(b'BEGIN:VEVENT'), 'session')}")
+    return 0
+
+
+def add_calendar(served: ServedTable) -> None:
+    """Add the calendar to a served table. Calendar programs have no cookies: the address carries a token."""
+    from starlette.responses import Response
+    from starlette.routing import Route
+
+    from glyphoxa.web.access.links import BadInvitation
+    from glyphoxa.web.access.records import AuditKind
+    from glyphoxa.web.access.roles import Grant, Role
+    from glyphoxa.web.page_socket import SeatLimits
+
+    limits: dict[Grant, SeatLimits] = {}
+    entrance = served.desk.entrance
+    feed = None if served.store is None else CalendarFeed(served.store, served.desk.table.campaign.id)
+
+    async def calendar(request: Request) -> Response:
+        try:
+            token, links = request.query_params.get("token", ""), entrance.links
+            reader = Grant(Role.DM) if links is None else links.calendar_reader(token)
+        except BadInvitation:
+            entrance.visitor(request).record(AuditKind.REFUSED, what="an invalid calendar address")
+            raise
+        limits.setdefault(reader, SeatLimits()).need_request("requests for the calendar")
+        if feed is None:
+            raise InvalidInput("this table has no long-term memory")
+        return Response(await feed.read(), media_type="text/calendar")
+
+    served.app.router.routes.append(Route("/calendar.ics", calendar, methods=["GET"]))

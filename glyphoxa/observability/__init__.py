@@ -1,1 +1,0 @@
-"""Monitoring of a running table: logs, metrics, traces and event loop lag."""
