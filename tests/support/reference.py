@@ -22,7 +22,7 @@ from glyphoxa.app.engines import languages_of
 from glyphoxa.cli.main import ENVIRONMENT, commands, parser
 from glyphoxa.config.reference import reference
 from glyphoxa.observability import Measure, ServiceTime
-from glyphoxa.plugins.monitoring.metrics import TableMetrics
+from glyphoxa.plugins.monitoring.observers import TableMetrics
 from tests.structure.product import sources
 from tests.support.licences import everything, rendered
 

@@ -55,7 +55,7 @@ def open_metrics(settings: Settings) -> Observer | None:
     if chosen.metrics_port is None:
         return None
     need("prometheus_client", by="observability.metrics_port", extra="observe")
-    from glyphoxa.plugins.monitoring.metrics import TableMetrics
+    from glyphoxa.plugins.monitoring.observers import TableMetrics
     from glyphoxa.web.serving import bind
 
     options = ("observability.metrics_host", "observability.metrics_port")
@@ -68,7 +68,7 @@ def open_traces(settings: Settings) -> Observer | None:
     if chosen.traces_endpoint is None:
         return None
     need("opentelemetry.sdk", by="observability.traces_endpoint", extra="observe")
-    from glyphoxa.plugins.monitoring.tracing import TurnTracer, to_collector
+    from glyphoxa.plugins.monitoring.observers import TurnTracer, to_collector
 
     return TurnTracer(to_collector(chosen.traces_endpoint))
 
@@ -78,7 +78,7 @@ def serve_metrics(served: ServedTable) -> None:
     if served.settings.section(ObservabilitySettings).metrics_port is None:
         return
     from glyphoxa.cli.scope import say
-    from glyphoxa.plugins.monitoring.metrics import TableMetrics, create_metrics_app
+    from glyphoxa.plugins.monitoring.observers import TableMetrics, create_metrics_app
     from glyphoxa.web.serving import Server, url_of
 
     [metrics] = (each for each in served.observers if isinstance(each, TableMetrics))
