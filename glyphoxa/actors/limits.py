@@ -1,4 +1,8 @@
-"""Limits of work: a rate, a circuit breaker, a gate for background work while a table is busy, a read shared by all."""
+"""Limits of work, so that a table is never held up.
+
+A rate, a circuit breaker, a gate for background work while a table is busy, a read shared by all, and long computations
+outside the event loop, which may block a running table only for milliseconds.
+"""
 
 from __future__ import annotations
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import threading
 
-from glyphoxa.actors.limits import LONGEST_WAIT_MS, STEP_EVERY_MS, CircuitBreaker, QuietGate
+from glyphoxa.actors.limits import LONGEST_WAIT_MS, STEP_EVERY_MS, CircuitBreaker, QuietGate, gc_paused, offload
 from tests.support.virtual_time import in_virtual_time
 
 
@@ -132,3 +134,19 @@ async def test_closed_tables_are_read_to_the_end_without_waiting() -> None:
     gate.hurry()
     await waiting
     assert now_ms() <= STEP_EVERY_MS
+
+
+async def test_much_is_done_in_a_thread_and_little_at_once() -> None:
+    assert await offload(threading.get_ident, amount=10) == threading.get_ident()
+    assert await offload(threading.get_ident, amount=10_000) != threading.get_ident()
+
+
+def test_garbage_is_looked_for_again_when_the_work_is_done() -> None:
+    with gc_paused(amount=10):
+        assert gc.isenabled()
+    with gc_paused(amount=10_000):
+        assert not gc.isenabled()
+        with gc_paused(amount=10_000):
+            pass
+        assert not gc.isenabled()
+    assert gc.isenabled()
