@@ -39,11 +39,11 @@ from glyphoxa.domain.campaign import Campaign, Npc, Player, Scene
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, SessionId
-from glyphoxa.domain.turn import Stage, TurnRecord
+from glyphoxa.domain.turn_record import Stage, TurnRecord
 from glyphoxa.npc.commands import Puppet
 from glyphoxa.npc.mouth import Mouth
 from glyphoxa.npc.session import TableSession
-from glyphoxa.npc.table import OUTPUT_RATE_HZ
+from glyphoxa.npc.table_interface import OUTPUT_RATE_HZ
 
 if TYPE_CHECKING:
     from glyphoxa_pipelines.cascaded import Graph

@@ -27,7 +27,7 @@ from pipecat.workers.runner import WorkerRunner
 from benchmarks.provider_process import Recorded
 from benchmarks.table import Microphone, clock_ms
 from glyphoxa.config.settings import Settings
-from glyphoxa.npc.table import INPUT_RATE_HZ, OUTPUT_RATE_HZ
+from glyphoxa.npc.table_interface import INPUT_RATE_HZ, OUTPUT_RATE_HZ
 from glyphoxa.providers.registry import LLM, STT, TTS, build
 
 PATIENCE_S = 15.0

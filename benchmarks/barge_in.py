@@ -22,7 +22,7 @@ from benchmarks.runner import command, not_negative, percentile, positive, rss_m
 from benchmarks.table import PAUSE_MS, TURN_PATIENCE_S, Players, Size, cloud_settings, opened, players, write_campaign
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.budgets import BARGE_IN_MS
-from glyphoxa.domain.turn import TurnRecord
+from glyphoxa.domain.turn_record import TurnRecord
 
 REPLY = " ".join(f"That is what I was told, and I keep it in mind for day number {n}." for n in range(1, 4))
 _INTO_ANSWER_S = 0.5

@@ -30,7 +30,7 @@ from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId
-from glyphoxa.language.lexicon import vocabulary_of
+from glyphoxa.language.language_data import vocabulary_of
 from glyphoxa.language.words import words
 
 Gold = Mapping[str, Any]

@@ -33,7 +33,7 @@ from glyphoxa.config.settings import Settings
 from glyphoxa.domain.events import NpcSilent, TableEvent
 from glyphoxa.domain.ids import NpcId, SessionId
 from glyphoxa.npc.session import TableSession
-from glyphoxa.npc.table import OUTPUT_RATE_HZ
+from glyphoxa.npc.table_interface import OUTPUT_RATE_HZ
 from glyphoxa.observability import measure_lag
 
 REPLY = "That much I know, friend. Ask the others, they were there when the bridge fell. I only heard the noise of it."

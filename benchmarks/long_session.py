@@ -40,7 +40,7 @@ from glyphoxa.domain.ids import SessionId
 from glyphoxa.npc.commands import Mute, SayAs, Unmute
 from glyphoxa.npc.mouth import Mouth
 from glyphoxa.npc.session import TableSession
-from glyphoxa.npc.table import Table
+from glyphoxa.npc.table_interface import Table
 from glyphoxa.prompt.prompt import Prompt, with_hot_context
 
 ARMS: Final = ("window", "summary", "all")

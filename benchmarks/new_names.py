@@ -34,7 +34,7 @@ from benchmarks.labelled import (
 from benchmarks.runner import json_lines, run
 from glyphoxa.chronicle.effects import folded
 from glyphoxa.chronicle.rules_extractor import names_of
-from glyphoxa.language.lexicon import vocabulary_of
+from glyphoxa.language.language_data import vocabulary_of
 from glyphoxa.language.new_names import NameFinder
 
 LANGUAGES: Final = ("de", "en")

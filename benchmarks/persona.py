@@ -40,8 +40,8 @@ from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.campaign import Campaign, Npc
 from glyphoxa.domain.errors import InvalidInput, did_you_mean
-from glyphoxa.domain.turn import Asked as AskedOfReply
-from glyphoxa.domain.turn import Fault, Outcome, Stage
+from glyphoxa.domain.turn_record import Asked as AskedOfReply
+from glyphoxa.domain.turn_record import Fault, Outcome, Stage
 from glyphoxa.npc.mouth import Mouth
 
 if TYPE_CHECKING:

@@ -35,9 +35,9 @@ from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.events import TableEvent, TurnFinished
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import NpcId, SessionId, SpeakerId, UtteranceId
-from glyphoxa.domain.turn import Outcome, TurnRecord
+from glyphoxa.domain.turn_record import Outcome, TurnRecord
 from glyphoxa.npc.session import TableSession
-from glyphoxa.npc.table import OUTPUT_RATE_HZ, Table
+from glyphoxa.npc.table_interface import OUTPUT_RATE_HZ, Table
 from glyphoxa.transcript.journal import Journal
 from glyphoxa.transcript.spool import Spool
 

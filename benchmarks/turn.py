@@ -30,7 +30,7 @@ from benchmarks.table import (
     write_campaign,
 )
 from glyphoxa.config.settings import Settings
-from glyphoxa.domain.turn import Stage
+from glyphoxa.domain.turn_record import Stage
 from glyphoxa.providers.registry import ROWS
 
 _WARM_UP_TURNS = 1

@@ -16,7 +16,7 @@ from demo.played import SessionPlayed
 from demo.report import Figures, since_speech_end
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.events import Degraded, MemoryChanged, NpcSpeaks, SceneChanged, TableEvent, TurnFinished
-from glyphoxa.domain.turn import Outcome, TurnRecord
+from glyphoxa.domain.turn_record import Outcome, TurnRecord
 from glyphoxa.language.prompt_quotes import recalled_line
 
 BAR_COLUMNS = 34

@@ -15,7 +15,7 @@ from demo.played import SessionPlayed
 from demo.recordings import pcm16, resample, samples_of
 from demo.report import Figures, line_of
 from glyphoxa.domain.campaign import Campaign
-from glyphoxa.domain.turn import Outcome, Stage, TurnRecord
+from glyphoxa.domain.turn_record import Outcome, Stage, TurnRecord
 from glyphoxa.language.prompt_quotes import recalled_line
 
 TEMPLATE = Path(__file__).with_name("report.html")

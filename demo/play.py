@@ -35,8 +35,8 @@ from glyphoxa.domain.events import (
 )
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import NpcId, SceneId
-from glyphoxa.domain.turn import TurnRecord
-from glyphoxa.npc.table import INPUT_RATE_HZ, Seat, Table
+from glyphoxa.domain.turn_record import TurnRecord
+from glyphoxa.npc.table_interface import INPUT_RATE_HZ, Seat, Table
 
 CHUNK_MS = 20
 CHUNK_BYTES = INPUT_RATE_HZ * CHUNK_MS // 1000 * 2

@@ -9,7 +9,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from glyphoxa.domain.errors import Corrupt
 from glyphoxa.domain.heard import Utterance
-from glyphoxa.domain.turn import TurnRecord
+from glyphoxa.domain.turn_record import TurnRecord
 
 
 @dataclass(frozen=True, slots=True)

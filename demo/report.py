@@ -19,7 +19,7 @@ from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.knowledge import learned_from
-from glyphoxa.domain.turn import Outcome, Stage, TurnRecord
+from glyphoxa.domain.turn_record import Outcome, Stage, TurnRecord
 from glyphoxa.language.prompt_quotes import recalled_line
 
 BEFORE_MS, AFTER_MS = 600, 1_500

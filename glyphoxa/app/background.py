@@ -28,7 +28,7 @@ from glyphoxa.chronicle.ports import Extractor, TurnJudge
 from glyphoxa.chronicle.rules_extractor import RulesExtractor
 from glyphoxa.chronicle.salience import VECTORS_OF
 from glyphoxa.chronicle.summaries import LlmSummariser
-from glyphoxa.chronicle.timeline import TimelineWriter
+from glyphoxa.chronicle.timeline_writer import TimelineWriter
 from glyphoxa.chronicle.utterance_nodes import Grafter
 from glyphoxa.config.provider_sections import CompletionSettings, CorrectionSettings
 from glyphoxa.config.settings import Settings
@@ -43,10 +43,10 @@ from glyphoxa.names.corrector import Corrector
 from glyphoxa.names.gazetteer import Gazetteer
 from glyphoxa.names.table_names import NamesOfGraph, TableNames
 from glyphoxa.npc.memory_tools import NpcMemory
-from glyphoxa.npc.revision import Asking
 from glyphoxa.npc.second_look import TEMPERATURE
 from glyphoxa.npc.tool_spec import Found, nothing
 from glyphoxa.npc.toolbox import Toolbox
+from glyphoxa.npc.transcript_revision import Asking
 from glyphoxa.plugin import parts
 from glyphoxa.prompt.wording import days_in
 from glyphoxa.providers.registry import (

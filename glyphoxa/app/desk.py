@@ -25,7 +25,7 @@ from glyphoxa.chronicle.ports import said_in
 from glyphoxa.chronicle.rules_extractor import names_of
 from glyphoxa.chronicle.summaries import LineSelection, heard_by
 from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance
-from glyphoxa.chronicle.timeline import EventNode
+from glyphoxa.chronicle.timeline_writer import EventNode
 from glyphoxa.chronicle.utterance_nodes import place_of
 from glyphoxa.config.settings import Settings
 from glyphoxa.dm.actions import FactName, Option, Question, SessionName, action, listed

@@ -32,10 +32,10 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 from rich.filesize import decimal
 
+from glyphoxa.adapters.certificates import good_until
 from glyphoxa.adapters.local.machine import is_busy
 from glyphoxa.adapters.postgres.server.database import Condition, condition_of
 from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres
-from glyphoxa.adapters.tls import good_until
 from glyphoxa.app.engines import campaign_of, installed, language_findings, read_playable, settings_for
 from glyphoxa.app.models import named, weights_for
 from glyphoxa.chat.models import CHAT_MODELS, OTHERS_BYTES, ChatModel, Machine, is_a_path, judged

@@ -27,11 +27,11 @@ from glyphoxa.domain.budgets import Budgets
 from glyphoxa.domain.campaign import Campaign, Npc, Player
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import PlayerId
-from glyphoxa.language.lexicon import primary_language
+from glyphoxa.language.language_data import primary_language
 from glyphoxa.names.corrector import Correct
 from glyphoxa.names.keyterms import Hints
 from glyphoxa.npc.mouth import Listener, Mouth
-from glyphoxa.npc.table import AudioSink, Ear, EarListener
+from glyphoxa.npc.table_interface import AudioSink, Ear, EarListener
 from glyphoxa.npc.toolbox import Toolbox
 from glyphoxa.observability import ServiceTime
 from glyphoxa.prompt.prompt import HotContextSource

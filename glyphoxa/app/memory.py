@@ -19,7 +19,7 @@ from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.adapters.postgres.transcript.log import PostgresTranscriptLog
 from glyphoxa.app.background import chronicle_log, timeline_writer
 from glyphoxa.app.models import LocalModels, open_embedder
-from glyphoxa.chronicle.forget_requests import SpokenRequests
+from glyphoxa.chronicle.consent_requests import SpokenRequests
 from glyphoxa.chronicle.ports import said_in
 from glyphoxa.config.settings import Settings
 from glyphoxa.dm.campaign_diff import CampaignChanges
@@ -218,7 +218,7 @@ class TableMemory:
         return EarlierTalk(remembered, _in_order([*unsent, *logged]), Covered(states, ordinals))
 
     async def kept(self) -> int:
-        """See `glyphoxa.npc.table.Table.kept`."""
+        """See `glyphoxa.npc.table_interface.Table.kept`."""
         await self.flush()
         if self.store is not None:
             try:

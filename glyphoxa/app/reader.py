@@ -38,7 +38,7 @@ from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.events import NpcThinks, TableEvent
 from glyphoxa.domain.heard import SpeechStarted
 from glyphoxa.domain.ids import CampaignId, SessionId
-from glyphoxa.npc.table import Table
+from glyphoxa.npc.table_interface import Table
 from glyphoxa.observability import set_up_logs
 from glyphoxa.providers.registry import NONE
 

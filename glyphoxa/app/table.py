@@ -42,20 +42,20 @@ from glyphoxa.domain.campaign import Campaign, Npc, Player, Scene
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import NpcId, SessionId
-from glyphoxa.domain.turn import LookUp
+from glyphoxa.domain.turn_record import LookUp
 from glyphoxa.judgement.safety import topics_of
 from glyphoxa.language.roles import cast_of
 from glyphoxa.npc.actor import NpcActor
 from glyphoxa.npc.memory_tools import NpcMemory
 from glyphoxa.npc.mouth import Listener, Mouth
-from glyphoxa.npc.revision import DmChannels, Reviser, SecondLook
 from glyphoxa.npc.room import Room, RoomMessage
 from glyphoxa.npc.session import TableSession, end_when_deserted, enter
 from glyphoxa.npc.session_state_keeper import SessionStateKeeper, StoredSession
-from glyphoxa.npc.table import Ear, EarListener, Table
+from glyphoxa.npc.table_interface import Ear, EarListener, Table
 from glyphoxa.npc.table_state import TableState
 from glyphoxa.npc.tool_spec import CallableTool
 from glyphoxa.npc.toolbox import TierSelector, Toolbox, ToolLatencies
+from glyphoxa.npc.transcript_revision import DmChannels, Reviser, SecondLook
 from glyphoxa.observability import Observer, ServiceTime, measure_lag
 from glyphoxa.plugin import BrokenPlugin, references
 from glyphoxa.prompt.conversation import Conversation, RollingSummary

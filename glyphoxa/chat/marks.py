@@ -34,7 +34,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
-from glyphoxa.language.lexicon import Lexicon, lexicon
+from glyphoxa.language.language_data import Lexicon, lexicon
 from glyphoxa.language.text import Text
 
 TABLE: Final = Lexicon([tomllib.loads(Path(__file__).with_name("marks.toml").read_text("utf-8"))])

@@ -39,7 +39,7 @@ from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import EntityId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import MEANING
 from glyphoxa.judgement.safety import topics_of
-from glyphoxa.language.lexicon import texts
+from glyphoxa.language.language_data import texts
 from glyphoxa.language.new_names import CONCEPT, name_finder
 from glyphoxa.language.words import fold
 from glyphoxa.names.gazetteer import Gazetteer

@@ -32,11 +32,11 @@ from glyphoxa.chronicle.ports import Extractor
 from glyphoxa.chronicle.rules_extractor import names_of
 from glyphoxa.chronicle.summaries import LineSelection, Note, supported
 from glyphoxa.chronicle.talk import Extraction, KnownEntity, SceneTalk
-from glyphoxa.chronicle.timeline import EventNode, TimelineWriter
+from glyphoxa.chronicle.timeline_writer import EventNode, TimelineWriter
 from glyphoxa.domain.campaign import DEFAULT_SCHEMA, Schema
 from glyphoxa.domain.errors import InvalidInput, Unavailable, did_you_mean
 from glyphoxa.domain.ids import EntityId, NpcId, SessionId
-from glyphoxa.language.lexicon import texts
+from glyphoxa.language.language_data import texts
 from glyphoxa.language.prompt_quotes import in_one_line
 from glyphoxa.language.text import Text
 from glyphoxa.transcript.sessions import SummarySentence

@@ -25,7 +25,7 @@ from glyphoxa.chronicle.utterance_nodes import StateAtom
 from glyphoxa.domain.campaign import ENTITY_TYPES, Findings
 from glyphoxa.domain.ids import EntityId, NpcId, UtteranceId
 from glyphoxa.domain.knowledge import AUTO_ACCEPT, NEVER, Claim, Provenance, Visibility, witnessed_by
-from glyphoxa.language.lexicon import lexicon
+from glyphoxa.language.language_data import lexicon
 from glyphoxa.language.words import fold
 from glyphoxa.names.naming import Called, Resolver
 from glyphoxa.world.event_kinds import EntityAdded, EntityScoped, FactStated

@@ -21,14 +21,14 @@ from pydantic import ConfigDict
 from glyphoxa.actors.deadline import answered_within
 from glyphoxa.chat.asker import ModelAsker
 from glyphoxa.chat.questions import ModelAnswer, ModelQuestion, Unparseable
-from glyphoxa.chronicle.forget_requests import ConsentRequest, consent_request
+from glyphoxa.chronicle.consent_requests import ConsentRequest, consent_request
 from glyphoxa.chronicle.llm_task import numbered, visible_lines
 from glyphoxa.chronicle.ports import Checked, JudgedUtterance
 from glyphoxa.chronicle.salience import Line, Salience, SalienceJudge
 from glyphoxa.chronicle.talk import KnownEntity, NumberedUtterance, SceneTalk
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.judgement.safety import Judged, Mode, Risk, TurnJudgement, mode_and_risk
-from glyphoxa.language.lexicon import texts
+from glyphoxa.language.language_data import texts
 from glyphoxa.names.gazetteer import Gazetteer
 
 EMBED_MS: Final = 2_000

@@ -43,7 +43,7 @@ from glyphoxa.chronicle.utterance_nodes import said_in_words
 from glyphoxa.domain.campaign import DEFAULT_SCHEMA, ENTITY_TYPES, NodeType, Schema
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import EntityId, UtteranceId
-from glyphoxa.language.lexicon import texts
+from glyphoxa.language.language_data import texts
 from glyphoxa.language.prompt_quotes import in_one_line
 from glyphoxa.language.text import Text
 from glyphoxa.language.words import fold

@@ -14,12 +14,12 @@ from typing import Annotated, Final, TypeAlias
 from pydantic import Field
 
 from glyphoxa.chat.questions import Unparseable
+from glyphoxa.chronicle.consent_requests import asks_to_forget
 from glyphoxa.chronicle.effects import folded
-from glyphoxa.chronicle.forget_requests import asks_to_forget
 from glyphoxa.chronicle.statements import LEAST, sentences_of, stands_in
 from glyphoxa.chronicle.talk import NOT_TOLD, Kind, NumberedUtterance
 from glyphoxa.language.calls import NamedPlace
-from glyphoxa.language.lexicon import capitalises_nouns, lexicon, vocabulary_of
+from glyphoxa.language.language_data import capitalises_nouns, lexicon, vocabulary_of
 from glyphoxa.language.table_talk import is_out_of_character
 from glyphoxa.language.text import Text
 from glyphoxa.language.words import Word, words

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from glyphoxa.chronicle.forget_requests import asks_to_forget
+from glyphoxa.chronicle.consent_requests import asks_to_forget
 from glyphoxa.chronicle.statements import (
     SPEAKER,
     MarkedSentence,
@@ -30,7 +30,7 @@ from glyphoxa.chronicle.utterance_nodes import said_in_words
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.ids import EntityId, UtteranceId
 from glyphoxa.language.calls import CallKind, NamedPlace, calls_in
-from glyphoxa.language.lexicon import primary_language
+from glyphoxa.language.language_data import primary_language
 from glyphoxa.language.new_names import NewName, name_finder
 from glyphoxa.language.roles import OTHERS
 from glyphoxa.language.sentences import parts_of

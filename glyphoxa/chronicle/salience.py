@@ -24,10 +24,10 @@ import numpy as np
 from numpy import float32
 from numpy.typing import NDArray
 
-from glyphoxa.chronicle.forget_requests import asks_to_forget
+from glyphoxa.chronicle.consent_requests import asks_to_forget
 from glyphoxa.chronicle.statements import PEOPLE, facts_in, sentences_of
 from glyphoxa.language.calls import NamedPlace
-from glyphoxa.language.lexicon import lexicon, primary_language
+from glyphoxa.language.language_data import lexicon, primary_language
 from glyphoxa.language.new_names import name_finder
 from glyphoxa.language.table_talk import is_out_of_character
 from glyphoxa.language.text import Text, shipped

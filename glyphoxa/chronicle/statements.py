@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from glyphoxa.chronicle.talk import NOT_TOLD, STORED, ExtractedFact, ExtractedRelation, Kind
 from glyphoxa.language.calls import NamedPlace
-from glyphoxa.language.lexicon import Lexicon, languages, lexicon
+from glyphoxa.language.language_data import Lexicon, languages, lexicon
 from glyphoxa.language.new_names import occupation_in
 from glyphoxa.language.sentences import sentence_spans
 from glyphoxa.language.text import Text, Weights, is_grammatical, log_odds, phrases, shipped

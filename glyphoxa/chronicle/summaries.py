@@ -34,7 +34,7 @@ from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import NpcId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import AUTO_ACCEPT
-from glyphoxa.language.lexicon import texts
+from glyphoxa.language.language_data import texts
 from glyphoxa.language.new_names import name_finder
 from glyphoxa.language.prompt_quotes import in_one_line, quoted
 from glyphoxa.language.sentences import RoomLeft, characters_in, shortened

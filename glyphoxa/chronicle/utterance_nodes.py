@@ -17,7 +17,7 @@ from glyphoxa.chronicle.talk import (
 )
 from glyphoxa.domain.campaign import Scene
 from glyphoxa.domain.ids import EntityId, NpcId, SessionId, UtteranceId
-from glyphoxa.language.lexicon import lexicon, texts
+from glyphoxa.language.language_data import lexicon, texts
 from glyphoxa.language.prompt_quotes import as_label, quoted
 from glyphoxa.language.sentences import shortened
 from glyphoxa.language.text import Text

@@ -23,7 +23,7 @@ from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.knowledge import Recalled, RecalledFact, RecalledUtterance
-from glyphoxa.domain.turn import NO_PROMPT, AssembledPrompt, Rejected
+from glyphoxa.domain.turn_record import NO_PROMPT, AssembledPrompt, Rejected
 from glyphoxa.prompt.gather import HotContexts
 from glyphoxa.prompt.known_world import KnownWorld
 from glyphoxa.prompt.prefetch import Prefetch

@@ -261,7 +261,7 @@ def _voices(options: argparse.Namespace) -> int:
     if not options.text.strip() or len(options.text) > _LONGEST_TEXT:
         raise InvalidInput(f"--text has {len(options.text)} characters; valid: 1 to {_LONGEST_TEXT}")
     from glyphoxa.adapters.local.machine import play, write_wav
-    from glyphoxa.npc.table import OUTPUT_RATE_HZ
+    from glyphoxa.npc.table_interface import OUTPUT_RATE_HZ
 
     pcm = _spoken(settings, options.name, options.text)
     if not pcm:

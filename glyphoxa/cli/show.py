@@ -43,7 +43,7 @@ from glyphoxa.domain.errors import InvalidInput, NotFound, counted, did_you_mean
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import PlayerId, SceneId, SessionId, plain_name
 from glyphoxa.domain.knowledge import DM, Between, Dm, Recalled, Viewer
-from glyphoxa.domain.turn import Outcome, TurnRecord
+from glyphoxa.domain.turn_record import Outcome, TurnRecord
 from glyphoxa.language.facts import known_to, moment, place, value_in_words, visibility_in_words, why_known
 from glyphoxa.names.naming import players_by_name
 from glyphoxa.transcript.ports import TalkFilter

@@ -18,9 +18,9 @@ from urllib.parse import urlsplit
 
 from glyphoxa.actors.clock import now_ms
 from glyphoxa.actors.deadline import STEP_MS, ClosingStack, within
+from glyphoxa.adapters.certificates import Tls, fingerprint, given, self_signed
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
-from glyphoxa.adapters.tls import Tls, fingerprint, given, self_signed
 from glyphoxa.app import engines
 from glyphoxa.app.scope import Scope
 from glyphoxa.app.table import open_table
@@ -32,7 +32,7 @@ from glyphoxa.config.settings import Settings
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.events import SessionEnds
-from glyphoxa.npc.table import IceServer, Peers, Table
+from glyphoxa.npc.table_interface import IceServer, Peers, Table
 from glyphoxa.web.access.links import Entrance, Links
 from glyphoxa.web.access.records import (
     CONSENT_LANGUAGES,

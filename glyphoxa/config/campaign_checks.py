@@ -29,10 +29,10 @@ from glyphoxa.domain.campaign import (
 )
 from glyphoxa.domain.errors import InvalidInput, nearest
 from glyphoxa.domain.ids import plain_name
-from glyphoxa.domain.turn import Asked, Character
+from glyphoxa.domain.turn_record import Asked, Character
 from glyphoxa.judgement.reply import ReplyCheck
 from glyphoxa.judgement.safety import SafetyTopics
-from glyphoxa.language.lexicon import primary_language
+from glyphoxa.language.language_data import primary_language
 from glyphoxa.language.prompt_quotes import SAYS
 from glyphoxa.language.relations import RelationWords, spelled_types
 from glyphoxa.language.sentences import characters_in

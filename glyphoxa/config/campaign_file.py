@@ -62,7 +62,7 @@ from glyphoxa.domain.errors import InvalidInput, did_you_mean
 from glyphoxa.domain.events import reached_from
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId, slug
 from glyphoxa.judgement.safety import SafetyTopics
-from glyphoxa.language.lexicon import texts
+from glyphoxa.language.language_data import texts
 from glyphoxa.language.relations import RelationWords
 
 

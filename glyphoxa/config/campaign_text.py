@@ -22,7 +22,7 @@ from glyphoxa.config.located_yaml import (
     short,
 )
 from glyphoxa.domain.ids import INVISIBLE, plain_name
-from glyphoxa.language.lexicon import texts
+from glyphoxa.language.language_data import texts
 from glyphoxa.language.plain_text import plain_text, unknown_markup
 
 _NAMES: Final = frozenset({"name", "entity", "source", "target", "location", "aliases", "known_by", "known_in", "npcs"})

@@ -9,7 +9,7 @@ from typing import Protocol
 from glyphoxa.domain.heard import Correction
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId, SessionId, TurnId, UtteranceId
 from glyphoxa.domain.knowledge import EndedFact, Fact, Viewer
-from glyphoxa.domain.turn import TurnRecord, Unaddressed
+from glyphoxa.domain.turn_record import TurnRecord, Unaddressed
 from glyphoxa.judgement.safety import Judged
 from glyphoxa.world.event_log import WorldEvent
 

@@ -27,7 +27,7 @@ from glyphoxa.domain.knowledge import (
     Validity,
     learned_from,
 )
-from glyphoxa.domain.turn import AssembledPrompt, Fault, LookUp, Outcome, PromptPart, Stage, TurnRecord
+from glyphoxa.domain.turn_record import AssembledPrompt, Fault, LookUp, Outcome, PromptPart, Stage, TurnRecord
 from glyphoxa.judgement.safety import Judged, Mode
 from glyphoxa.language.facts import ended_in_words, moment, place, reason_in_words, validity_in_words
 from glyphoxa.language.facts import short as short_fact

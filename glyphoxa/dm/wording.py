@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from glyphoxa.chronicle.ports import SessionProgress
-from glyphoxa.chronicle.timeline import FLOOR
+from glyphoxa.chronicle.timeline_writer import FLOOR
 from glyphoxa.dm.import_review import Arrival, Proposal
 from glyphoxa.dm.imported import SourceDocument
 from glyphoxa.domain.campaign import Entity, Schema

@@ -12,7 +12,7 @@ from glyphoxa.domain.campaign import Npc, Relationship, Scene
 from glyphoxa.domain.heard import Speech, Utterance
 from glyphoxa.domain.ids import EntityId, NpcId, PlayerId, TurnId
 from glyphoxa.domain.knowledge import AUTO_ACCEPT
-from glyphoxa.domain.turn import TurnRecord
+from glyphoxa.domain.turn_record import TurnRecord
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from glyphoxa.domain.ids import CampaignId, NpcId, PlayerId, SessionId, SpeakerId, UtteranceId
-from glyphoxa.domain.turn import Unaddressed
+from glyphoxa.domain.turn_record import Unaddressed
 
 CorrectionStage = Literal["phonetic", "learned", "llm"]
 

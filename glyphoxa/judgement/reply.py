@@ -25,9 +25,9 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from glyphoxa.chat.marks import TABLE
-from glyphoxa.domain.turn import Asked, Character, Fault, Verdict
+from glyphoxa.domain.turn_record import Asked, Character, Fault, Verdict
 from glyphoxa.judgement.small_model import ReplyRepair
-from glyphoxa.language.lexicon import lexicon, primary_language
+from glyphoxa.language.language_data import lexicon, primary_language
 from glyphoxa.language.text import GREETINGS, Text, content_of, language_of, log_odds, phrases, shipped
 
 _WORDS: Final = lexicon("reply")

@@ -33,8 +33,8 @@ from typing import Any, Final, Literal
 
 from glyphoxa.domain.campaign import Campaign, Safety
 from glyphoxa.domain.ids import INVISIBLE
-from glyphoxa.domain.turn import Asked, Character, Fault
-from glyphoxa.language.lexicon import languages, lexicon
+from glyphoxa.domain.turn_record import Asked, Character, Fault
+from glyphoxa.language.language_data import languages, lexicon
 from glyphoxa.language.text import FUNCTION_WORDS, Text, stemmer_of
 
 _LEGAL_FLOOR: Final = "legal_floor:"

@@ -28,8 +28,8 @@ from functools import cache, cached_property, lru_cache
 from typing import Any, Final
 
 from glyphoxa.domain.knowledge import RecalledFact, RecalledSummary, RecalledTalk, RecalledUtterance, Signal
-from glyphoxa.domain.turn import Asked, Character, Fault, Verdict
-from glyphoxa.language.lexicon import any_of, lexicon, primary_language, texts, vocabulary_of
+from glyphoxa.domain.turn_record import Asked, Character, Fault, Verdict
+from glyphoxa.language.language_data import any_of, lexicon, primary_language, texts, vocabulary_of
 from glyphoxa.language.new_names import names_in
 from glyphoxa.language.roles import TITLES
 from glyphoxa.language.sentence_form import AskKind, only_states, question_of

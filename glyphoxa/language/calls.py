@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
 
-from glyphoxa.language.lexicon import lexicon
+from glyphoxa.language.language_data import lexicon
 from glyphoxa.language.sentence_form import Form, SaidSentence, form_of, sentences_of
 
 _WORDS: Final = lexicon("calls")

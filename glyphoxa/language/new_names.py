@@ -9,7 +9,14 @@ from functools import cache, lru_cache
 from math import exp
 from typing import Final, TypeAlias
 
-from glyphoxa.language.lexicon import UNLISTED, Vocabulary, capitalises_nouns, lexicon, primary_language, vocabulary_of
+from glyphoxa.language.language_data import (
+    UNLISTED,
+    Vocabulary,
+    capitalises_nouns,
+    lexicon,
+    primary_language,
+    vocabulary_of,
+)
 from glyphoxa.language.roles import ARTICLES, KIN, TITLES, trades_of
 from glyphoxa.language.text import Weights, log_odds, shipped
 from glyphoxa.language.words import I_FORMS, Word, words

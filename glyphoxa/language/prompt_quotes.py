@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Final
 
 from glyphoxa.domain.knowledge import Recalled, RecalledFact, RecalledUtterance
-from glyphoxa.language.lexicon import lexicon
+from glyphoxa.language.language_data import lexicon
 
 _COLONS: Final = ":：﹕︓꞉∶ː"
 _LABELS: Final = re.compile(rf"(?<!\d)[{_COLONS}]|[{_COLONS}](?!\d)")

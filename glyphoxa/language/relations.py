@@ -9,7 +9,7 @@ from functools import cache, lru_cache
 from typing import Final
 
 from glyphoxa.domain.campaign import Campaign
-from glyphoxa.language.lexicon import Lexicon, languages, lexicon, texts
+from glyphoxa.language.language_data import Lexicon, languages, lexicon, texts
 from glyphoxa.language.words import fold, words
 
 _ENDS: Final = re.compile(r"\{(source|target)\}")

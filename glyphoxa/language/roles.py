@@ -12,7 +12,7 @@ from typing import Final
 
 from glyphoxa.domain.campaign import Campaign, Npc
 from glyphoxa.domain.ids import NpcId
-from glyphoxa.language.lexicon import lexicon
+from glyphoxa.language.language_data import lexicon
 from glyphoxa.language.text import Text
 from glyphoxa.language.words import fold
 

@@ -18,7 +18,7 @@ from enum import Enum
 from functools import cache, cached_property, lru_cache
 from typing import Final
 
-from glyphoxa.language.lexicon import lexicon
+from glyphoxa.language.language_data import lexicon
 from glyphoxa.language.text import Text
 from glyphoxa.language.words import Put, applied
 

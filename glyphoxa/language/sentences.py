@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Self
 
-from glyphoxa.language.lexicon import lexicon
+from glyphoxa.language.language_data import lexicon
 
 _WIDE: Final = "。！？"
 """End sentences without a space after them."""

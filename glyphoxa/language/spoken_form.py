@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from num2words import num2words
 
-from glyphoxa.language.lexicon import any_of, capitalises_nouns, lexicon, vocabulary_of
+from glyphoxa.language.language_data import any_of, capitalises_nouns, lexicon, vocabulary_of
 from glyphoxa.language.words import fold
 
 Units = Mapping[str, tuple[str, str]]

@@ -15,7 +15,7 @@ from itertools import groupby
 from typing import Final
 
 from glyphoxa.domain.heard import Correction, Draft, Heard
-from glyphoxa.language.lexicon import lexicon
+from glyphoxa.language.language_data import lexicon
 from glyphoxa.language.text import Text
 from glyphoxa.language.words import applied, composed
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import Stemmer
 
-from glyphoxa.language.lexicon import languages, lexicon, primary_language, vocabulary_of
+from glyphoxa.language.language_data import languages, lexicon, primary_language, vocabulary_of
 from glyphoxa.language.sentences import sentences
 from glyphoxa.language.words import Word, words, words_as_written
 

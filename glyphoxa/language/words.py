@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 from glyphoxa.domain.heard import Correction, HeardWord
-from glyphoxa.language.lexicon import lexicon
+from glyphoxa.language.language_data import lexicon
 
 # Marks that follow a letter: accents, vowel points and vowel signs, and the invisible ones that join
 # or hyphenate. Python's \w matches only the letters.

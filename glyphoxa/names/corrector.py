@@ -24,7 +24,7 @@ from typing import Final, Protocol
 
 from glyphoxa.domain.heard import Correction, CorrectionStage, HeardWord
 from glyphoxa.domain.ids import EntityId
-from glyphoxa.language.lexicon import lexicon
+from glyphoxa.language.language_data import lexicon
 from glyphoxa.language.words import Word, applied, composed, words, words_of_text
 from glyphoxa.names.evidence import (
     SPELLED,

@@ -22,7 +22,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from glyphoxa.domain.heard import UNSURE, HeardWord
-from glyphoxa.language.lexicon import ORDINARY, Vocabulary
+from glyphoxa.language.language_data import ORDINARY, Vocabulary
 from glyphoxa.language.words import Word
 from glyphoxa.names.gazetteer import SHORTEST, Similarity
 from glyphoxa.names.naming import Name

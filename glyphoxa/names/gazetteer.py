@@ -25,7 +25,7 @@ from rapidfuzz.distance import JaroWinkler, Levenshtein
 
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.ids import EntityId
-from glyphoxa.language.lexicon import Vocabulary, vocabulary_of
+from glyphoxa.language.language_data import Vocabulary, vocabulary_of
 from glyphoxa.language.words import Word, words
 from glyphoxa.names.naming import KINDS, Entry, Name, NameKind, Speech, names_of
 from glyphoxa.names.reader import Mention, NameReader, is_written_as_a_name

@@ -24,7 +24,7 @@ from glyphoxa.domain.campaign import Campaign, Scene
 from glyphoxa.domain.events import SceneChanged, TableEvent, UtteranceKept, UtteranceRevised
 from glyphoxa.domain.heard import Correction, Utterance
 from glyphoxa.domain.ids import EntityId
-from glyphoxa.language.lexicon import Vocabulary
+from glyphoxa.language.language_data import Vocabulary
 from glyphoxa.language.sentences import RoomLeft
 from glyphoxa.names.gazetteer import Gazetteer
 from glyphoxa.names.naming import Name

@@ -16,7 +16,7 @@ from rapidfuzz import fuzz, process
 from glyphoxa.domain.campaign import Entity, Npc, Player
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import EntityId
-from glyphoxa.language.lexicon import Vocabulary, lexicon
+from glyphoxa.language.language_data import Vocabulary, lexicon
 from glyphoxa.language.roles import AGES, ARTICLES, COURTESY, KIN, OTHERS, TITLES, may_be_one, trades_of
 from glyphoxa.language.words import Word, fold, words
 from glyphoxa.names.sound import Coder, Sounder

@@ -24,7 +24,7 @@ from typing import Final, Self
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.ids import EntityId, NpcId, PlayerId
 from glyphoxa.language.calls import CALLED, CallKind, Calls, NamedPlace, calls_in
-from glyphoxa.language.lexicon import lexicon
+from glyphoxa.language.language_data import lexicon
 from glyphoxa.language.roles import ARTICLES, KIN, TITLES, CastMember, cast_of, same_titles, trades_of
 from glyphoxa.language.sentence_form import Form, all_of, form_of
 from glyphoxa.language.table_talk import marked_out_of_character, out_of_character

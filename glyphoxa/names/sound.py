@@ -20,7 +20,7 @@ from jellyfish import match_rating_codex, nysiis, soundex
 from metaphone import doublemetaphone
 
 from glyphoxa.domain.heard import LONGEST_CODE, PhoneticCode
-from glyphoxa.language.lexicon import primary_language
+from glyphoxa.language.language_data import primary_language
 
 # Phonetic codes: words that sound alike get the same short code.
 #

@@ -25,7 +25,7 @@ from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.events import TableEvent
 from glyphoxa.domain.heard import HeardWord, NothingSaid, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import EntityId, PlayerId, UtteranceId
-from glyphoxa.language.lexicon import lexicon
+from glyphoxa.language.language_data import lexicon
 from glyphoxa.names.corrector import Corrected, Corrector
 from glyphoxa.names.gazetteer import Gazetteer, cast_of, entries_of
 from glyphoxa.names.keyterms import Hints

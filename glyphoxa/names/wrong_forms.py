@@ -17,7 +17,7 @@ from glyphoxa.domain.errors import InvalidInput, counted
 from glyphoxa.domain.heard import UNSURE, Utterance
 from glyphoxa.domain.ids import EntityId, SpeakerId, UtteranceId
 from glyphoxa.language.facts import Names
-from glyphoxa.language.lexicon import Vocabulary, lexicon
+from glyphoxa.language.language_data import Vocabulary, lexicon
 from glyphoxa.language.words import Word, fold, words
 from glyphoxa.names.evidence import confidences_of
 from glyphoxa.names.gazetteer import MIN_LENGTH_RATIO, Gazetteer, likeness

@@ -31,7 +31,7 @@ from glyphoxa.domain.campaign import Npc
 from glyphoxa.domain.events import NpcsGetReady, SceneChanged, TableEvent, UtteranceRetracted
 from glyphoxa.domain.heard import SpeechStarted, Utterance
 from glyphoxa.domain.ids import NpcId, TurnId, UtteranceId
-from glyphoxa.domain.turn import Outcome, TierChoice
+from glyphoxa.domain.turn_record import Outcome, TierChoice
 from glyphoxa.npc.mouth import Finished, Listener, Mouth, MouthEvent
 from glyphoxa.npc.table_state import TableState
 from glyphoxa.npc.toolbox import TierSelector

@@ -25,7 +25,7 @@ from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, counted, did_you
 from glyphoxa.domain.events import PauseChanged, SessionEnds, TableEvent, Whispered
 from glyphoxa.domain.heard import Draft, Heard
 from glyphoxa.domain.ids import CampaignId, NpcId, PlayerId, SceneId, SessionId, SpeakerId
-from glyphoxa.domain.turn import TurnRecord
+from glyphoxa.domain.turn_record import TurnRecord
 from glyphoxa.names.naming import Called, Resolver, npcs_by_name, players_by_name
 from glyphoxa.npc.actor import NpcActor
 from glyphoxa.npc.table_state import TableState

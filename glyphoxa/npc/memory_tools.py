@@ -19,7 +19,7 @@ from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, Utteranc
 from glyphoxa.domain.knowledge import Between, Fact, Recalled, RecalledFact, RecalledUtterance
 from glyphoxa.judgement.safety import SafetyTopics
 from glyphoxa.language.facts import why_known
-from glyphoxa.language.lexicon import texts
+from glyphoxa.language.language_data import texts
 from glyphoxa.language.prompt_quotes import recalled_line
 from glyphoxa.language.relations import IN_ENGLISH, RelationWords, in_words
 from glyphoxa.language.sentence_form import looks_for_own_words

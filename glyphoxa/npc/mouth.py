@@ -38,7 +38,7 @@ from loguru import logger
 from glyphoxa.actors.limits import CircuitBreaker
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.ids import NpcId, TurnId
-from glyphoxa.domain.turn import NO_PROMPT, AssembledPrompt, Stage, TierChoice, Unsaid
+from glyphoxa.domain.turn_record import NO_PROMPT, AssembledPrompt, Stage, TierChoice, Unsaid
 from glyphoxa.prompt.prompt import Prompt
 
 

@@ -12,7 +12,7 @@ from typing import assert_never
 
 from glyphoxa.actors.clock import TableClock
 from glyphoxa.actors.supervisor import Mailbox
-from glyphoxa.chronicle.forget_requests import ConsentRequest, consent_request
+from glyphoxa.chronicle.consent_requests import ConsentRequest, consent_request
 from glyphoxa.domain.campaign import Scene
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.events import NpcSilent, NpcSpeaks, NpcThinks, SceneChanged, TurnFinished
@@ -28,7 +28,7 @@ from glyphoxa.domain.heard import (
     Utterance,
 )
 from glyphoxa.domain.ids import NpcId, PlayerId, SpeakerId, TurnId
-from glyphoxa.domain.turn import LookUp, Outcome, Stage, TurnRecord, Unaddressed
+from glyphoxa.domain.turn_record import LookUp, Outcome, Stage, TurnRecord, Unaddressed
 from glyphoxa.npc.actor import NpcActor
 from glyphoxa.npc.commands import MoveTo, TableCommand, TableControl, command_of
 from glyphoxa.npc.mouth import (

@@ -32,7 +32,7 @@ from rapidfuzz.distance import LCSseq, Postfix, Prefix
 from glyphoxa.chat.questions import ModelAnswer, ModelQuestion, take_each
 from glyphoxa.domain.heard import UNSURE, Correction, HeardWord
 from glyphoxa.domain.ids import EntityId
-from glyphoxa.language.lexicon import lexicon, texts
+from glyphoxa.language.language_data import lexicon, texts
 from glyphoxa.language.prompt_quotes import in_one_line
 from glyphoxa.language.sentences import shortened
 from glyphoxa.language.words import Places, Put, Word, applied, fold, words, words_of_text

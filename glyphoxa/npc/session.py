@@ -31,11 +31,11 @@ from glyphoxa.domain.ids import LineId, PlayerId, SceneId, SessionId, id_of_line
 from glyphoxa.names.table_names import TableNames
 from glyphoxa.npc.actor import NpcActor, Preparation
 from glyphoxa.npc.commands import MoveTo, SessionCommand, StoredControls, follow_commands
-from glyphoxa.npc.revision import DmChannels, Reviser, Revisions
 from glyphoxa.npc.room import Room
 from glyphoxa.npc.session_state_keeper import SessionStateKeeper
-from glyphoxa.npc.table import AudioSink, Ear, EarListener, Seat
+from glyphoxa.npc.table_interface import AudioSink, Ear, EarListener, Seat
 from glyphoxa.npc.table_state import Covered, TableState, TypedLines
+from glyphoxa.npc.transcript_revision import DmChannels, Reviser, Revisions
 from glyphoxa.prompt.gather import HotContexts
 from glyphoxa.prompt.identity import beginning_of
 from glyphoxa.transcript.journal import Journal
@@ -86,7 +86,7 @@ class SessionMemory(Protocol):
     async def said_before(self) -> EarlierTalk: ...
 
     async def kept(self) -> int:
-        """See `glyphoxa.npc.table.Table.kept`."""
+        """See `glyphoxa.npc.table_interface.Table.kept`."""
         ...
 
     async def finish(self) -> bool:
@@ -95,7 +95,7 @@ class SessionMemory(Protocol):
 
 
 class TableSession:
-    """Implements `glyphoxa.npc.table.Table`. See the module's protocol of use.
+    """Implements `glyphoxa.npc.table_interface.Table`. See the module's protocol of use.
 
     Args:
         open_ear: Builds an ear for a player that reports to the listener. It does not listen yet.
@@ -385,7 +385,7 @@ CLOSE_EAR_MS = 5_000
 
 
 class LiveSeat:
-    """Implements `glyphoxa.npc.table.Seat`.
+    """Implements `glyphoxa.npc.table_interface.Seat`.
 
     Args:
         is_paused: Whether the ear receives silence instead of sound.

@@ -29,8 +29,8 @@ from loguru import logger
 from glyphoxa.domain.budgets import MEMORY_TOOLS, TIER_RULES, TierRule, lower_tier
 from glyphoxa.domain.campaign import BudgetTier
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, Unavailable, did_you_mean
-from glyphoxa.domain.turn import LookUp, TierChoice
-from glyphoxa.language.lexicon import any_of, lexicon
+from glyphoxa.domain.turn_record import LookUp, TierChoice
+from glyphoxa.language.language_data import any_of, lexicon
 from glyphoxa.npc.memory_tools import NpcMemory, tools_of_tier
 from glyphoxa.npc.tool_spec import CallableTool, Found, ToolSpec, noted, nothing
 

@@ -21,7 +21,7 @@ from glyphoxa.domain.campaign import Scene
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.knowledge import RecalledFact, RecalledTalk, RecalledUtterance
-from glyphoxa.domain.turn import PromptPart
+from glyphoxa.domain.turn_record import PromptPart
 from glyphoxa.judgement.safety import topics_of
 from glyphoxa.judgement.small_model import PromptRepair
 from glyphoxa.language.prompt_quotes import recalled_line

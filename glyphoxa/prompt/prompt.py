@@ -19,8 +19,8 @@ from glyphoxa.domain.budgets import BEHIND_THE_QUESTION, Budgets, Placement, Rol
 from glyphoxa.domain.campaign import Scene
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.knowledge import Recalled
-from glyphoxa.domain.turn import SAFETY, AssembledPrompt, PromptPart, Rejected, TierChoice
-from glyphoxa.language.lexicon import primary_language
+from glyphoxa.domain.turn_record import SAFETY, AssembledPrompt, PromptPart, Rejected, TierChoice
+from glyphoxa.language.language_data import primary_language
 from glyphoxa.language.prompt_quotes import SAYS, as_fact, as_told, in_one_line, recalled_line
 from glyphoxa.language.sentences import RoomLeft, characters_in, n_too_old, tokens_of
 from glyphoxa.prompt.wording import DIRECTION, FACTS, PAST, REMEMBERED, SCENE, wording

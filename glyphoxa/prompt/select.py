@@ -36,9 +36,9 @@ from glyphoxa.domain.knowledge import (
     RecalledUtterance,
     Signal,
 )
-from glyphoxa.domain.turn import Rejected
+from glyphoxa.domain.turn_record import Rejected
 from glyphoxa.language.facts import SPOKEN_FIRST, as_sentence, fact_sentence, spoken, why_known
-from glyphoxa.language.lexicon import lexicon
+from glyphoxa.language.language_data import lexicon
 from glyphoxa.language.prompt_quotes import in_one_line, recalled_line, speaker_part
 from glyphoxa.language.relations import RelationWords, in_words
 from glyphoxa.language.sentence_form import AskKind, question_of

@@ -22,8 +22,8 @@ from glyphoxa.domain.calendar import CampaignTimes, StoryCalendar
 from glyphoxa.domain.campaign import Campaign, Exchange
 from glyphoxa.domain.ids import SessionId
 from glyphoxa.domain.knowledge import Recalled, RecalledFact, RecalledSummary, RecalledUtterance
-from glyphoxa.domain.turn import Fault
-from glyphoxa.language.lexicon import lexicon, texts
+from glyphoxa.domain.turn_record import Fault
+from glyphoxa.language.language_data import lexicon, texts
 from glyphoxa.language.prompt_quotes import as_label, as_said
 from glyphoxa.language.sentence_form import only_states
 from glyphoxa.language.text import language_of

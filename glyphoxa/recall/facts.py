@@ -15,7 +15,7 @@ from typing import Final, Literal
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.domain.knowledge import Fact
-from glyphoxa.language.lexicon import lexicon, primary_language, vocabulary_of
+from glyphoxa.language.language_data import lexicon, primary_language, vocabulary_of
 from glyphoxa.language.relations import OTHER_END, RelationType, asked_types, known_type
 from glyphoxa.language.text import Text
 from glyphoxa.world.graph import Known

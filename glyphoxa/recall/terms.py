@@ -12,7 +12,7 @@ from typing import TypeAlias
 from numpy import float32
 from numpy.typing import NDArray
 
-from glyphoxa.language.lexicon import capitalises_nouns, lexicon, vocabulary_of
+from glyphoxa.language.language_data import capitalises_nouns, lexicon, vocabulary_of
 from glyphoxa.language.text import Text, stemmer_of
 from glyphoxa.language.words import I_FORMS, Word, words
 from glyphoxa.recall.table_calendar import TableTimes

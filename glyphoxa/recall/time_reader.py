@@ -24,7 +24,7 @@ from itertools import accumulate
 from typing import Any, Final, Literal, NamedTuple, cast, get_args
 
 from glyphoxa.domain.calendar import CampaignTimes, StoryCalendar, StoryDays, name_words
-from glyphoxa.language.lexicon import any_of, lexicon
+from glyphoxa.language.language_data import any_of, lexicon
 from glyphoxa.language.words import Word, fold, words
 from glyphoxa.recall.table_calendar import DAY_MS, Days, TimeWindow
 

@@ -27,7 +27,7 @@ from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId, SessionId
 from glyphoxa.domain.knowledge import DM, MEANING, TOOK_PART, Fact, Viewer, Visibility
 from glyphoxa.language.facts import DESCRIPTION, fact_text, spoken, texts_of
-from glyphoxa.language.lexicon import vocabulary_of
+from glyphoxa.language.language_data import vocabulary_of
 from glyphoxa.language.relations import RelationWords
 from glyphoxa.language.roles import ARTICLES
 from glyphoxa.language.text import Text

@@ -20,7 +20,7 @@ from glyphoxa.domain.budgets import CHECK_MINUTES
 from glyphoxa.domain.errors import GlyphoxaError, Unavailable, Unstorable
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, SessionId, UtteranceId
-from glyphoxa.domain.turn import TurnRecord
+from glyphoxa.domain.turn_record import TurnRecord
 from glyphoxa.transcript.ports import TranscriptLog
 from glyphoxa.transcript.spool import Spool
 from glyphoxa.transcript.spool_files import SpoolPosition

@@ -26,7 +26,7 @@ from glyphoxa.domain.errors import GlyphoxaError, Unavailable
 from glyphoxa.domain.events import Degraded, SceneChanged, TableEvent, Trouble, UtteranceKept
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, SceneId, SessionId, UtteranceId
-from glyphoxa.domain.turn import TurnRecord
+from glyphoxa.domain.turn_record import TurnRecord
 from glyphoxa.transcript.delivery import Delivery
 from glyphoxa.transcript.ports import TranscriptLog
 from glyphoxa.transcript.sessions import LastSession, LastSessions

@@ -13,7 +13,7 @@ from glyphoxa.domain.events import UtteranceRetracted, UtteranceRevised
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import EVER, Between, Recalled, Viewer
-from glyphoxa.domain.turn import TurnRecord
+from glyphoxa.domain.turn_record import TurnRecord
 from glyphoxa.language.text import Text
 from glyphoxa.transcript.sessions import SessionState, SummarySentence, View
 

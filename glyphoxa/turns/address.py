@@ -38,7 +38,7 @@ from numpy.typing import NDArray
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import NpcId, PlayerId
-from glyphoxa.domain.turn import Unaddressed
+from glyphoxa.domain.turn_record import Unaddressed
 from glyphoxa.language.calls import CallKind
 from glyphoxa.language.roles import TRADE_WORDS, Cast, cast_of
 from glyphoxa.language.sentence_form import Form, without_call_to_all

@@ -47,7 +47,7 @@ from glyphoxa.domain.heard import (
     TurnEnded,
 )
 from glyphoxa.domain.ids import PlayerId
-from glyphoxa.language.lexicon import Lexicon, lexicon
+from glyphoxa.language.language_data import Lexicon, lexicon
 from glyphoxa.language.table_talk import is_noise, without_noise
 
 # Whether speech sounds unfinished.

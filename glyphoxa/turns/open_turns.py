@@ -20,7 +20,7 @@ from glyphoxa.domain.budgets import GAP_MS
 from glyphoxa.domain.campaign import DEFAULT_PRIORITY
 from glyphoxa.domain.heard import Draft
 from glyphoxa.domain.ids import NpcId, PlayerId, TurnId
-from glyphoxa.domain.turn import Outcome
+from glyphoxa.domain.turn_record import Outcome
 from glyphoxa.turns.turn import Begin, Cancel, Phase, SpokenQuestion, Turn
 
 MAX_PASSED_OVER = 3

@@ -18,8 +18,8 @@ from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 from glyphoxa.domain.ids import NpcId, PlayerId
-from glyphoxa.domain.turn import Unaddressed
-from glyphoxa.language.lexicon import lexicon
+from glyphoxa.domain.turn_record import Unaddressed
+from glyphoxa.language.language_data import lexicon
 from glyphoxa.language.text import Text
 from glyphoxa.names.people import AddresseeMention, Understood
 from glyphoxa.turns.address import Addressed, Addressing

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from glyphoxa.domain.heard import Draft
 from glyphoxa.domain.ids import NpcId, PlayerId, TurnId, UtteranceId
-from glyphoxa.domain.turn import NO_PROMPT, AssembledPrompt, LookUp, Outcome, Stage, TierChoice, Unsaid
+from glyphoxa.domain.turn_record import NO_PROMPT, AssembledPrompt, LookUp, Outcome, Stage, TierChoice, Unsaid
 from glyphoxa.language.text import Text
 from glyphoxa.turns.address import Addressed
 

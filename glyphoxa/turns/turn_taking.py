@@ -41,7 +41,7 @@ from glyphoxa.domain.heard import (
     TurnEnded,
 )
 from glyphoxa.domain.ids import NpcId, PlayerId, TurnId
-from glyphoxa.domain.turn import Outcome, Stage, Unaddressed
+from glyphoxa.domain.turn_record import Outcome, Stage, Unaddressed
 from glyphoxa.turns.address import Addressed
 from glyphoxa.turns.barge_in import BargeIn, BargeInAction, cuts_off, encourages
 from glyphoxa.turns.open_turns import OpenTurns, Overdue, Patience

@@ -20,7 +20,7 @@ from glyphoxa.actors.deadline import end_tasks
 from glyphoxa.dm.ports import CitedUtterance
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable, counted
 from glyphoxa.domain.ids import CampaignId, PlayerId, SessionId, SpeakerId, UtteranceId
-from glyphoxa.npc.table import ConnectPeer, Offer, OfferedServer, Table
+from glyphoxa.npc.table_interface import ConnectPeer, Offer, OfferedServer, Table
 from glyphoxa.web.access.links import COOKIE_VALID_S, BadInvitation, Entrance, Visitor
 from glyphoxa.web.access.records import AuditKind, sends_sound, sitter
 from glyphoxa.web.access.roles import Action, Forbidden, Grant, Grants, NotInvited, Role

@@ -52,10 +52,10 @@ from glyphoxa.domain.heard import (
     Utterance,
 )
 from glyphoxa.domain.ids import NpcId, PlayerId, line_of
-from glyphoxa.domain.turn import Stage, TurnRecord
+from glyphoxa.domain.turn_record import Stage, TurnRecord
 from glyphoxa.judgement.safety import topics_of
 from glyphoxa.language.words import applied, leads_to
-from glyphoxa.npc.table import Table
+from glyphoxa.npc.table_interface import Table
 
 Json = dict[str, Any]
 MayShow = Callable[[str], bool]

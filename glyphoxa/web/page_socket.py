@@ -19,7 +19,7 @@ from glyphoxa.actors.deadline import done_within, end_tasks
 from glyphoxa.actors.limits import RateLimit
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
 from glyphoxa.domain.ids import LineId, PlayerId, SceneId, is_line
-from glyphoxa.npc.table import Table
+from glyphoxa.npc.table_interface import Table
 from glyphoxa.web.access.links import Visitor
 from glyphoxa.web.access.records import AuditKind
 from glyphoxa.web.access.roles import Action, Forbidden, Refusal

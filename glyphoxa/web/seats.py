@@ -29,7 +29,7 @@ from glyphoxa.actors.deadline import in_time, within
 from glyphoxa.domain.campaign import Player
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.ids import PlayerId
-from glyphoxa.npc.table import ConnectPeer, Offer, Peer, Seat, Table
+from glyphoxa.npc.table_interface import ConnectPeer, Offer, Peer, Seat, Table
 from glyphoxa.web.access.roles import Refusal
 from glyphoxa.web.events import CloseReason, PageOutbox
 

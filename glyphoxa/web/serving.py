@@ -19,7 +19,7 @@ from loguru import logger
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from glyphoxa.adapters.tls import Tls
+from glyphoxa.adapters.certificates import Tls
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 
 CLOSE_WITHIN_S = 5

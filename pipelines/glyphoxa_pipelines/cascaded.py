@@ -21,7 +21,7 @@ from glyphoxa.chat.client import ChatClient
 from glyphoxa.chat.dialect import Dialects
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.ids import TurnId
-from glyphoxa.domain.turn import Asked, Character, Fault
+from glyphoxa.domain.turn_record import Asked, Character, Fault
 from glyphoxa.judgement.reply import ReplyCheck, invented_rolls
 from glyphoxa.judgement.safety import topics_of
 from glyphoxa.language.sentences import SentenceSplitter

@@ -21,7 +21,7 @@ from pipecat.processors.audio.vad_processor import VADProcessor
 from pipecat.processors.frame_processor import FrameProcessor
 
 from glyphoxa.app.engines import EarSpec
-from glyphoxa.npc.table import INPUT_RATE_HZ, Ear
+from glyphoxa.npc.table_interface import INPUT_RATE_HZ, Ear
 from glyphoxa.providers.registry import STT, build
 from glyphoxa.turns.endpointing import Endpointing, SpeechEnd
 from glyphoxa_pipelines.host import RunningGraph, host_of

@@ -27,7 +27,7 @@ from glyphoxa.actors.clock import now_ms
 from glyphoxa.actors.deadline import end_tasks
 from glyphoxa.app.engines import Host
 from glyphoxa.domain.errors import InvalidInput, Unavailable
-from glyphoxa.npc.table import INPUT_RATE_HZ, OUTPUT_RATE_HZ
+from glyphoxa.npc.table_interface import INPUT_RATE_HZ, OUTPUT_RATE_HZ
 from glyphoxa.observability import ServiceTime
 from glyphoxa_processors.frames import service_times
 

@@ -17,7 +17,7 @@ from pipecat.processors.frame_processor import FrameDirection, FrameProcessor
 
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import NpcId
-from glyphoxa.npc.table import INPUT_RATE_HZ
+from glyphoxa.npc.table_interface import INPUT_RATE_HZ
 from glyphoxa.prompt.prompt import Message, Prompt
 from glyphoxa.providers.registry import KINDS, LLM, S2S, STT, TTS, Choice, build
 from glyphoxa_pipelines.host import PipelineHost

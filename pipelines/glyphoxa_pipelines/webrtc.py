@@ -20,7 +20,7 @@ from glyphoxa.actors.deadline import within
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
 from glyphoxa.domain.events import NpcSilent, TableEvent
 from glyphoxa.domain.ids import NpcId
-from glyphoxa.npc.table import INPUT_RATE_HZ, OUTPUT_RATE_HZ, Offer, OfferedServer, Seat, Table
+from glyphoxa.npc.table_interface import INPUT_RATE_HZ, OUTPUT_RATE_HZ, Offer, OfferedServer, Seat, Table
 from glyphoxa_pipelines.host import PipelineHost
 
 CONNECT_WITHIN_MS = 20_000

@@ -18,7 +18,7 @@ from pipecat.metrics.metrics import (
 
 from glyphoxa.domain.heard import Heard, HeardWord
 from glyphoxa.domain.ids import TurnId
-from glyphoxa.domain.turn import Asked, TierChoice, Unsaid
+from glyphoxa.domain.turn_record import Asked, TierChoice, Unsaid
 from glyphoxa.observability import Measure, ServiceTime
 from glyphoxa.prompt.prompt import Prompt
 

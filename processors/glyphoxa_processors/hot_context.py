@@ -20,7 +20,7 @@ from pipecat.processors.frame_processor import FrameDirection, FrameProcessor
 from pipecat.services.llm_service import LLMService
 
 from glyphoxa.domain.ids import PlayerId, TurnId
-from glyphoxa.domain.turn import Asked, Fault, Stage
+from glyphoxa.domain.turn_record import Asked, Fault, Stage
 from glyphoxa.npc.mouth import Injected
 from glyphoxa.npc.toolbox import Toolbox
 from glyphoxa.prompt.prompt import (

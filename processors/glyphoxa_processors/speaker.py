@@ -24,9 +24,9 @@ from glyphoxa.actors.clock import now_ms
 from glyphoxa.actors.deadline import answered_within
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import NpcId, TurnId
-from glyphoxa.domain.turn import Stage
+from glyphoxa.domain.turn_record import Stage
 from glyphoxa.npc.mouth import FailedEarly, Finished, Listener, Marked, SentenceStarted
-from glyphoxa.npc.table import OUTPUT_RATE_HZ, AudioSink
+from glyphoxa.npc.table_interface import OUTPUT_RATE_HZ, AudioSink
 from glyphoxa.turns.playback import (
     Cancelled,
     ExcuseCame,

@@ -16,7 +16,7 @@ from pipecat.frames.frames import (
 from pipecat.processors.frame_processor import FrameDirection, FrameProcessor
 
 from glyphoxa.domain.ids import TurnId
-from glyphoxa.domain.turn import ENDS_REPLY, Asked, Fault, Stage, Unsaid, Verdict
+from glyphoxa.domain.turn_record import ENDS_REPLY, Asked, Fault, Stage, Unsaid, Verdict
 from glyphoxa.judgement.reply import fact_about
 from glyphoxa.judgement.small_model import leaves_out, only_calls
 from glyphoxa.language.plain_text import PlainText

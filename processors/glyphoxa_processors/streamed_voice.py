@@ -15,7 +15,7 @@ from pipecat.frames.frames import ErrorFrame, Frame, TTSAudioRawFrame
 from pipecat.services.settings import TTSSettings
 from pipecat.services.tts_service import TTSService
 
-from glyphoxa.npc.table import OUTPUT_RATE_HZ
+from glyphoxa.npc.table_interface import OUTPUT_RATE_HZ
 
 
 class VoiceFailed(Exception):

@@ -21,7 +21,7 @@ from pipecat.processors.aggregators.llm_context import LLMContext
 from pipecat.processors.frame_processor import FrameDirection, FrameProcessor
 from pipecat.services.llm_service import FunctionCallParams
 
-from glyphoxa.domain.turn import TierChoice
+from glyphoxa.domain.turn_record import TierChoice
 from glyphoxa.npc.toolbox import Toolbox
 
 try:

@@ -21,7 +21,7 @@ from pipecat.processors.frame_processor import FrameDirection, FrameProcessor
 
 from glyphoxa.domain.heard import Correction, Heard
 from glyphoxa.names.corrector import Correct
-from glyphoxa.npc.table import EarListener
+from glyphoxa.npc.table_interface import EarListener
 from glyphoxa.turns.endpointing import (
     Endpointing,
     EndpointingEvent,

@@ -9,7 +9,7 @@ from playwright.async_api import Page, expect
 
 from glyphoxa.domain.events import Degraded, NpcSpeaks, NpcThinks, Trouble, TurnFinished
 from glyphoxa.domain.ids import SceneId, TurnId
-from glyphoxa.domain.turn import Outcome, Unaddressed
+from glyphoxa.domain.turn_record import Outcome, Unaddressed
 from tests.support.axe import violations
 from tests.support.browser import Open, say, sit
 from tests.support.builders import a_turn_record

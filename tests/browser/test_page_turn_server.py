@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import expect
 
-from glyphoxa.npc.table import IceServer
+from glyphoxa.npc.table_interface import IceServer
 from glyphoxa.web.access.links import Entrance
 from tests.support.browser import Open, sit
 from tests.support.turn_server import a_turn_server

@@ -18,7 +18,7 @@ from glyphoxa.domain.events import (
     Whispered,
 )
 from glyphoxa.domain.ids import TurnId, UtteranceId
-from glyphoxa.domain.turn import Outcome, Unaddressed
+from glyphoxa.domain.turn_record import Outcome, Unaddressed
 from tests.support.browser import Open, say, sit
 from tests.support.builders import a_turn_record, an_utterance
 from tests.support.web_table import GRIMJAW, ODWINA, TAMSIN, TwinTable, served

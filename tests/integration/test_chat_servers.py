@@ -14,7 +14,7 @@ from glyphoxa.adapters.openai_models import OpenAiEmbeddings
 from glyphoxa.chat.client import OpenAiStructuredLlm
 from glyphoxa.chat.dialect import Connection, Habits
 from glyphoxa.domain.errors import Unavailable
-from glyphoxa.domain.turn import Stage
+from glyphoxa.domain.turn_record import Stage
 from glyphoxa.npc.mouth import Marked
 from glyphoxa.prompt.prompt import Message
 from tests.integration.test_fallbacks import an_npc, key, llm, tts  # noqa: F401 - `key` is a fixture

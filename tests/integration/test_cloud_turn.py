@@ -12,7 +12,7 @@ from benchmarks.servers.openai import OpenAiServer, Reply, ToolCall
 from glyphoxa.app.models import LocalModels
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.heard import EagerTurn, PartialHeard, TurnEnded
-from glyphoxa.domain.turn import Fault, Stage
+from glyphoxa.domain.turn_record import Fault, Stage
 from glyphoxa.npc.mouth import Marked, SentenceRejected, SentenceStarted
 from glyphoxa.npc.tool_spec import CallableTool, Found, ToolSpec
 from glyphoxa.npc.toolbox import Toolbox

@@ -12,7 +12,7 @@ import yaml
 
 from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.domain.events import TurnFinished
-from glyphoxa.domain.turn import TurnRecord
+from glyphoxa.domain.turn_record import TurnRecord
 from tests.support.command_line import run
 from tests.support.live_table import an_evening, settings_for, write_campaign
 

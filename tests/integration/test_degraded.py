@@ -23,7 +23,7 @@ from glyphoxa.config.settings import Settings
 from glyphoxa.domain.errors import Corrupt
 from glyphoxa.domain.events import Degraded, MemoryChanged
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId
-from glyphoxa.domain.turn import Outcome, TurnRecord
+from glyphoxa.domain.turn_record import Outcome, TurnRecord
 from glyphoxa.transcript.spool import Spool
 from glyphoxa.web.events import Hub
 from glyphoxa.world.event_kinds import AliasAdded

@@ -19,7 +19,7 @@ from glyphoxa.config.settings import Settings
 from glyphoxa.domain.campaign import NodeType
 from glyphoxa.domain.ids import EntityId, SessionId, SpeakerId, TurnId, UtteranceId
 from glyphoxa.domain.knowledge import Claim, Provenance, RecalledUtterance, secret_of
-from glyphoxa.domain.turn import AssembledPrompt, PromptPart
+from glyphoxa.domain.turn_record import AssembledPrompt, PromptPart
 from glyphoxa.web.access.roles import Grant, Role
 from glyphoxa.world.event_kinds import EntityAdded, FactStated
 from glyphoxa.world.event_log import Cause

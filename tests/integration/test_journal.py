@@ -11,7 +11,7 @@ from glyphoxa.adapters.postgres.world.erasure import Meant, PostgresErasure
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, SpeakerId, TurnId
-from glyphoxa.domain.turn import LookUp, Outcome, Stage, TurnRecord
+from glyphoxa.domain.turn_record import LookUp, Outcome, Stage, TurnRecord
 from glyphoxa.transcript.delivery import pause_ms
 from glyphoxa.transcript.journal import Journal
 from glyphoxa.transcript.spool import Spool

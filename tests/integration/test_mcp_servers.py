@@ -14,7 +14,7 @@ from glyphoxa.domain.budgets import TierRule
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.events import TurnFinished
 from glyphoxa.domain.ids import NpcId
-from glyphoxa.domain.turn import LookUp
+from glyphoxa.domain.turn_record import LookUp
 from glyphoxa.npc.tool_spec import CallableTool, Found, ToolSpec, nothing
 from glyphoxa.npc.toolbox import Toolbox
 from glyphoxa.plugins.mcp.client import MAX_ANSWERED, McpServers

@@ -33,7 +33,7 @@ from glyphoxa.domain.ids import CampaignId, EntityId, SessionId
 from glyphoxa.language.words import words
 from glyphoxa.names.gazetteer import Gazetteer
 from glyphoxa.names.naming import Entry
-from glyphoxa.npc.revision import Asking, Doubted, SecondLook
+from glyphoxa.npc.transcript_revision import Asking, Doubted, SecondLook
 from glyphoxa.plugins.memory_graph.graph import MemoryGraph
 from glyphoxa.plugins.memory_graph.methods import GraphRecall
 from glyphoxa.plugins.memory_graph.pipeline import GraphQuestion

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from glyphoxa.chat.client import ChatClient
 from glyphoxa.chat.dialect import Connection
-from glyphoxa.domain import turn as turns
+from glyphoxa.domain import turn_record as turns
 from glyphoxa.domain.campaign import BudgetTier
 from glyphoxa.domain.ids import TurnId
-from glyphoxa.domain.turn import Asked, Character, Fault, TierChoice, Verdict
+from glyphoxa.domain.turn_record import Asked, Character, Fault, TierChoice, Verdict
 from glyphoxa.judgement.reply import ReplyCheck
 from glyphoxa.language.sentences import SentenceSplitter
 from glyphoxa.language.spoken_form import SpokenForm

@@ -6,7 +6,7 @@ import pytest
 from pipecat.audio.vad.vad_analyzer import VADParams, VADState
 
 from benchmarks.provider_process import CHUNK_BYTES, CHUNK_MS, Recorded, demo_recordings
-from glyphoxa.npc.table import INPUT_RATE_HZ
+from glyphoxa.npc.table_interface import INPUT_RATE_HZ
 from glyphoxa_pipelines import ear
 
 BY_NAME = {recorded.path.stem: recorded for recorded in demo_recordings()}

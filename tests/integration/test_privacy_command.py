@@ -28,7 +28,7 @@ from glyphoxa.config.settings import MemorySettings, Settings
 from glyphoxa.domain.heard import Correction, Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, PlayerId, SessionId, TurnId, UtteranceId
 from glyphoxa.domain.knowledge import DM, Claim
-from glyphoxa.domain.turn import AssembledPrompt, Outcome, TurnRecord
+from glyphoxa.domain.turn_record import AssembledPrompt, Outcome, TurnRecord
 from glyphoxa.names.wrong_forms import FormHeard, form_of
 from glyphoxa.transcript.ports import TalkFilter, TalkQuery
 from glyphoxa.transcript.spool import Spool

@@ -16,7 +16,7 @@ import httpx
 import pytest
 from websockets.asyncio.client import ClientConnection, connect
 
-from glyphoxa.adapters.tls import Tls, self_signed
+from glyphoxa.adapters.certificates import Tls, self_signed
 from glyphoxa.web.access.links import Entrance, Links
 from glyphoxa.web.access.records import AuditKind
 from glyphoxa.web.access.roles import Grant, Role

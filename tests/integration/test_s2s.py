@@ -9,7 +9,7 @@ import pytest
 from benchmarks.servers.openai import ToolCall
 from glyphoxa.domain.campaign import BudgetTier
 from glyphoxa.domain.ids import TurnId
-from glyphoxa.domain.turn import Fault, Stage, TierChoice, Verdict
+from glyphoxa.domain.turn_record import Fault, Stage, TierChoice, Verdict
 from glyphoxa.npc.mouth import Injected, Marked
 from glyphoxa.prompt.prompt import Message
 from tests.support.gemini_live_server import GeminiLiveServer

@@ -27,8 +27,8 @@ from glyphoxa.language.words import words
 from glyphoxa.names.table_names import TableNames
 from glyphoxa.npc.actor import NpcActor
 from glyphoxa.npc.mouth import Listener
-from glyphoxa.npc.revision import Asking, Reviser, Revisions, SecondLook
 from glyphoxa.npc.table_state import TableState
+from glyphoxa.npc.transcript_revision import Asking, Reviser, Revisions, SecondLook
 from glyphoxa.prompt.conversation import Conversation
 from glyphoxa.transcript.journal import Journal
 from glyphoxa.transcript.spool import Spool

@@ -12,7 +12,7 @@ from glyphoxa.app.background import timeline_writer
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.calendar import StoryDays
 from glyphoxa.domain.ids import CampaignId, SessionId
-from glyphoxa.domain.turn import TurnRecord
+from glyphoxa.domain.turn_record import TurnRecord
 from tests.support.builders import SMITH
 from tests.support.command_line import run
 from tests.support.live_table import an_evening, patient, settings_for, write_campaign

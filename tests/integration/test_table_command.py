@@ -16,7 +16,7 @@ from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.events import TurnFinished, UtteranceKept
 from glyphoxa.domain.ids import CampaignId, NpcId, PlayerId, SessionId
 from glyphoxa.domain.knowledge import DM
-from glyphoxa.domain.turn import TurnRecord, Unaddressed
+from glyphoxa.domain.turn_record import TurnRecord, Unaddressed
 from glyphoxa.transcript.ports import TalkFilter
 from glyphoxa.web.events import Hub, PageOutbox, PageReader
 from tests.support.command_line import CommandLine, a_settings_file

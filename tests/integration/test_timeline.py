@@ -16,7 +16,7 @@ from glyphoxa.adapters.postgres.world.erasure import Meant, PostgresErasure
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
 from glyphoxa.app.background import chronicle_worker, timeline_writer
 from glyphoxa.app.memory import StoredSessions
-from glyphoxa.chronicle.timeline import EventNode, StoredTimeline
+from glyphoxa.chronicle.timeline_writer import EventNode, StoredTimeline
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import EntityId, NpcId, SessionId, UtteranceId

@@ -13,7 +13,7 @@ import pytest
 from glyphoxa.app.models import LocalModels
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.campaign import Safety
-from glyphoxa.domain.turn import Asked, Fault, Verdict
+from glyphoxa.domain.turn_record import Asked, Fault, Verdict
 from glyphoxa.npc.mouth import SentenceRejected, SentenceStarted
 from glyphoxa.prompt.select import NOT_PLAYED
 from glyphoxa.prompt.wording import StandIns, wording

@@ -12,7 +12,7 @@ from glyphoxa.adapters.postgres.transcript.log import PostgresTurns, turn_of_row
 from glyphoxa.domain.errors import InvalidInput, Unavailable, Unstorable
 from glyphoxa.domain.ids import CampaignId, SessionId
 from glyphoxa.domain.knowledge import RecalledFact, RecalledSummary, RecalledUtterance, Signal
-from glyphoxa.domain.turn import AssembledPrompt, Fault, Outcome, Rejected, Stage, Unsaid
+from glyphoxa.domain.turn_record import AssembledPrompt, Fault, Outcome, Rejected, Stage, Unsaid
 from glyphoxa.language.prompt_quotes import recalled_line
 from glyphoxa.transcript.ports import TranscriptLog
 from tests.support.builders import CAMPAIGN, SESSION, a_turn_record, an_utterance

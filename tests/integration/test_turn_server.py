@@ -14,7 +14,7 @@ from aioice.stun import TransactionFailed
 from aioice.turn import TurnClientUdpProtocol
 from aiortc import RTCIceServer
 
-from glyphoxa.npc.table import INPUT_RATE_HZ, IceServer
+from glyphoxa.npc.table_interface import INPUT_RATE_HZ, IceServer
 from glyphoxa.web.access.links import Entrance
 from tests.support.patience import DEADLINE_S
 from tests.support.turn_server import HERE, TurnServer, a_turn_server

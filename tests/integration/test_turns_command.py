@@ -10,7 +10,7 @@ import pytest
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.events import TurnFinished
 from glyphoxa.domain.ids import NpcId
-from glyphoxa.domain.turn import TurnRecord
+from glyphoxa.domain.turn_record import TurnRecord
 from tests.support.command_line import CommandLine, a_settings_file, rows, the_campaign
 from tests.support.live_table import Evening, an_evening, settings_for, write_campaign
 from tests.support.patience import DEADLINE_MS

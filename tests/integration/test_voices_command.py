@@ -14,7 +14,7 @@ from benchmarks.servers.openai import OpenAiServer
 from demo.recordings import read_recording
 from glyphoxa.adapters.local.hibari_voice import PRESETS
 from glyphoxa.cli.main import main
-from glyphoxa.npc.table import OUTPUT_RATE_HZ
+from glyphoxa.npc.table_interface import OUTPUT_RATE_HZ
 
 
 async def run(*arguments: object) -> int:

@@ -14,7 +14,7 @@ import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from glyphoxa.adapters.tls import self_signed
+from glyphoxa.adapters.certificates import self_signed
 from glyphoxa.domain.campaign import Campaign, Entity, Scene
 from glyphoxa.domain.ids import EntityId, NpcId, SceneId
 from glyphoxa.web.access.links import Entrance, Links

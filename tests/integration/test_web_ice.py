@@ -11,7 +11,7 @@ from typing import cast
 from aioice import stun
 from aioice.ice import get_host_addresses
 
-from glyphoxa.npc.table import IceServer
+from glyphoxa.npc.table_interface import IceServer
 from glyphoxa.web.access.links import Entrance
 from tests.support.patience import DEADLINE_S
 from tests.support.web_client import Browser, a_site, next_of

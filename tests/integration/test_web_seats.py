@@ -12,7 +12,7 @@ from websockets.exceptions import ConnectionClosed
 
 from glyphoxa.domain.campaign import Player
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.npc.table import Offer, Seat
+from glyphoxa.npc.table_interface import Offer, Seat
 from glyphoxa.web.seats import Deadlines, Pulse
 from glyphoxa_pipelines.webrtc import WebRtcPeers
 from tests.support.patience import DEADLINE_MS, DEADLINE_S, until

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.npc.table import INPUT_RATE_HZ, Offer
+from glyphoxa.npc.table_interface import INPUT_RATE_HZ, Offer
 from glyphoxa.web.requests import MAX_BODY_BYTES
 from glyphoxa_pipelines.webrtc import WebRtcPeers
 from tests.support.patience import until

@@ -32,7 +32,7 @@ from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, SpeakerId
 from glyphoxa.domain.knowledge import DM
-from glyphoxa.domain.turn import Unaddressed
+from glyphoxa.domain.turn_record import Unaddressed
 from glyphoxa.world.event_log import Cause, difference
 from tests.support.builders import INNKEEPER, SMITH, a_known_party, an_utterance
 from tests.support.command_line import a_settings_file

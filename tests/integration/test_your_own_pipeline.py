@@ -27,7 +27,7 @@ from glyphoxa.domain.ids import TurnId
 from glyphoxa.names.gazetteer import Gazetteer
 from glyphoxa.names.keyterms import Hints
 from glyphoxa.npc.mouth import Finished, MouthEvent
-from glyphoxa.npc.table import INPUT_RATE_HZ, OUTPUT_RATE_HZ
+from glyphoxa.npc.table_interface import INPUT_RATE_HZ, OUTPUT_RATE_HZ
 from glyphoxa_pipelines.host import PipelineHost
 from tests.support.patience import DEADLINE_S
 from tests.support.pipecat_fakes import ALICE, GRIMJAW, VALE, Memory, ModelServer, prompt, put_right

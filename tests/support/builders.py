@@ -19,7 +19,7 @@ from glyphoxa.domain.ids import (
     UtteranceId,
 )
 from glyphoxa.domain.knowledge import PUBLIC, Claim, Fact, Visibility
-from glyphoxa.domain.turn import Outcome, TurnRecord
+from glyphoxa.domain.turn_record import Outcome, TurnRecord
 from glyphoxa.names.gazetteer import Gazetteer
 from glyphoxa.names.naming import Entry
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from glyphoxa.domain.heard import EagerTurn, EarEvent, NothingSaid, PartialHeard, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import NpcId, PlayerId, TurnId, UtteranceId
-from glyphoxa.domain.turn import Outcome, Stage
+from glyphoxa.domain.turn_record import Outcome, Stage
 from glyphoxa.turns.open_turns import Patience
 from glyphoxa.turns.questions import Questions
 from glyphoxa.turns.turn import AskAgain, Begin, Cancel, Commit, Effect, Release, Turn

@@ -22,11 +22,11 @@ from glyphoxa.domain.campaign import Player
 from glyphoxa.domain.events import TableEvent, TurnFinished, UtteranceKept
 from glyphoxa.domain.heard import Draft, EagerTurn, Heard, HeardWord, PartialHeard, SpeechStarted, TurnEnded, Utterance
 from glyphoxa.domain.ids import NpcId, PlayerId, SessionId, TurnId
-from glyphoxa.domain.turn import TurnRecord
+from glyphoxa.domain.turn_record import TurnRecord
 from glyphoxa.language.words import words
 from glyphoxa.npc.mouth import Injected, Mouth
 from glyphoxa.npc.session import TableSession
-from glyphoxa.npc.table import Ear
+from glyphoxa.npc.table_interface import Ear
 from glyphoxa.prompt.prompt import Prompt, PromptShape, compose
 from tests.support.mouth_twin import MouthTwin
 from tests.support.patience import DEADLINE_MS, DEADLINE_S

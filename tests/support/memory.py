@@ -21,7 +21,7 @@ from glyphoxa.domain.knowledge import (
     Visibility,
     visibility_of,
 )
-from glyphoxa.domain.turn import TurnRecord
+from glyphoxa.domain.turn_record import TurnRecord
 from glyphoxa.recall.vectors import QuestionVectors, TextVectors
 from glyphoxa.recall.world import World, WorldMemory
 from glyphoxa.transcript.ports import TalkQuery

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from glyphoxa.domain.campaign import Npc
 from glyphoxa.domain.ids import TurnId
-from glyphoxa.domain.turn import Stage
+from glyphoxa.domain.turn_record import Stage
 from glyphoxa.npc.mouth import FailedEarly, Finished, Listener, Marked, SentenceStarted
 from glyphoxa.prompt.prompt import Prompt
 

@@ -27,7 +27,7 @@ from glyphoxa.config.settings import Settings
 from glyphoxa.domain.campaign import Campaign, Npc, Player
 from glyphoxa.domain.heard import Correction, EarEvent, HeardWord, NothingSaid, TurnEnded
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, TurnId
-from glyphoxa.domain.turn import Verdict
+from glyphoxa.domain.turn_record import Verdict
 from glyphoxa.names.gazetteer import Gazetteer
 from glyphoxa.names.keyterms import Hints
 from glyphoxa.npc.mouth import Finished, MouthEvent

@@ -13,7 +13,7 @@ from glyphoxa.domain.campaign import Npc, Safety
 from glyphoxa.domain.events import TableEvent, TurnFinished
 from glyphoxa.domain.heard import EagerTurn, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import NpcId, PlayerId, SceneId
-from glyphoxa.domain.turn import TurnRecord
+from glyphoxa.domain.turn_record import TurnRecord
 from glyphoxa.judgement.safety import SafetyTopics
 from glyphoxa.language.calls import CallKind
 from glyphoxa.names.people import AddresseeMention, Understood

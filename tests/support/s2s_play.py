@@ -13,7 +13,7 @@ from glyphoxa.app.engines import MouthSpec
 from glyphoxa.app.models import LocalModels
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.ids import TurnId
-from glyphoxa.domain.turn import TierChoice, Verdict
+from glyphoxa.domain.turn_record import TierChoice, Verdict
 from glyphoxa.npc.mouth import Finished
 from glyphoxa.npc.toolbox import Toolbox
 from glyphoxa.prompt.prompt import Message, Prompt

@@ -17,7 +17,7 @@ from glyphoxa.cli.main import main
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import TurnId
 from glyphoxa.npc.mouth import Mouth, SentenceStarted
-from glyphoxa.npc.table import Ear, Table
+from glyphoxa.npc.table_interface import Ear, Table
 from glyphoxa.transcript.journal import Journal
 from glyphoxa.web.serving import Server
 from tests.support.live_table import AnsweringMouth, ToldEar

@@ -1,4 +1,4 @@
-"""A table in memory: the protocol of `glyphoxa.npc.table`, with an ear that counts instead of understanding.
+"""A table in memory: the protocol of `glyphoxa.npc.table_interface`, with an ear that counts instead of understanding.
 
 It hears loudness only. What was said is given to it beforehand, in order; what is answered comes from a rule. The
 rest is real: seats, scenes and witnesses, one floor, barge-in, sound to sinks at the speed of speech, and a memory
@@ -32,8 +32,8 @@ from glyphoxa.domain.events import (
 from glyphoxa.domain.heard import SpeechStarted, Utterance
 from glyphoxa.domain.ids import NpcId, PlayerId, SessionId, SpeakerId, TurnId
 from glyphoxa.domain.knowledge import Recalled
-from glyphoxa.domain.turn import AssembledPrompt, Outcome, Stage, TurnRecord
-from glyphoxa.npc.table import INPUT_RATE_HZ, OUTPUT_RATE_HZ, Seat, Table
+from glyphoxa.domain.turn_record import AssembledPrompt, Outcome, Stage, TurnRecord
+from glyphoxa.npc.table_interface import INPUT_RATE_HZ, OUTPUT_RATE_HZ, Seat, Table
 from tests.support.builders import an_utterance
 from tests.support.recalled import heard
 from tests.support.table_in_memory import TableInMemory

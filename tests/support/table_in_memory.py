@@ -10,7 +10,7 @@ from glyphoxa.domain.campaign import Campaign, Scene
 from glyphoxa.domain.events import MemoryHealth, SceneChanged, TableEvent
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import SceneId, SessionId
-from glyphoxa.npc.table import AudioSink
+from glyphoxa.npc.table_interface import AudioSink
 
 
 @dataclass

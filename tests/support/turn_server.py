@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from glyphoxa.adapters.tls import Tls, self_signed
+from glyphoxa.adapters.certificates import Tls, self_signed
 from tests.support.patience import DEADLINE_S
 from tests.support.programs import program
 

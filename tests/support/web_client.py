@@ -17,7 +17,7 @@ from aiortc.rtcconfiguration import RTCIceTransportPolicy
 from av import AudioFrame, AudioResampler
 from websockets.asyncio.client import ClientConnection, connect
 
-from glyphoxa.npc.table import INPUT_RATE_HZ
+from glyphoxa.npc.table_interface import INPUT_RATE_HZ
 from tests.support.patience import DEADLINE_S
 from tests.support.web_table import TwinTable, served
 

@@ -18,7 +18,7 @@ import httpx
 import numpy as np
 
 from glyphoxa.actors.deadline import ClosingStack
-from glyphoxa.adapters.tls import Tls
+from glyphoxa.adapters.certificates import Tls
 from glyphoxa.app.scope import Scope
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.campaign import Campaign, Entity, Npc, Player, Scene
@@ -44,10 +44,10 @@ from glyphoxa.domain.ids import (
     UtteranceId,
     id_of_line,
 )
-from glyphoxa.domain.turn import AssembledPrompt, Stage
+from glyphoxa.domain.turn_record import AssembledPrompt, Stage
 from glyphoxa.npc.commands import Puppet, ShowControls, TableCommand
 from glyphoxa.npc.session import TableSession
-from glyphoxa.npc.table import INPUT_RATE_HZ, OUTPUT_RATE_HZ, Peers, Table
+from glyphoxa.npc.table_interface import INPUT_RATE_HZ, OUTPUT_RATE_HZ, Peers, Table
 from glyphoxa.npc.table_state import TypedLines
 from glyphoxa.web.access.links import Entrance
 from glyphoxa.web.app import OwnLinesOfTable, create_app

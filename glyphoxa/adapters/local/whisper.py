@@ -31,7 +31,7 @@ import numpy.typing as npt
 from glyphoxa.adapters.local import machine as native_env
 from glyphoxa.domain.errors import Corrupt, InvalidInput, NotFound
 from glyphoxa.domain.heard import HeardWord
-from glyphoxa.language.lexicon import primary_language
+from glyphoxa.language.language_data import primary_language
 
 # Whisper's log-mel spectrogram, in numpy.
 #

@@ -19,7 +19,7 @@ from glyphoxa.adapters.postgres.server.sql import load_queries, viewer_parameter
 from glyphoxa.adapters.postgres.world.commits import PostgresWorld
 from glyphoxa.adapters.postgres.world.event_log import WorldLog
 from glyphoxa.adapters.postgres.world.tables import fact_of_row, visibility_of_row
-from glyphoxa.chronicle.timeline import PART_OF, StoredTimeline, timeline_of
+from glyphoxa.chronicle.timeline_writer import PART_OF, StoredTimeline, timeline_of
 from glyphoxa.chronicle.utterance_nodes import AtomEdge, EarlierAtom, OpenThread, StateAtom, edge_of
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId

@@ -17,7 +17,7 @@ from glyphoxa.adapters.postgres.server.sql import load_queries, storable
 from glyphoxa.adapters.postgres.transcript.log import judged_of_row, utterance_of_row
 from glyphoxa.adapters.postgres.world.commits import PostgresWorld
 from glyphoxa.adapters.postgres.world.tables import WorldTables, visibility_of_row
-from glyphoxa.chronicle.forget_requests import consent_effect, consent_request
+from glyphoxa.chronicle.consent_requests import consent_effect, consent_request
 from glyphoxa.chronicle.ports import Checked, JudgedUtterance, LeaseLost, ReadingStep, Reread, SessionProgress, Unread
 from glyphoxa.chronicle.salience import AFTERWARDS
 from glyphoxa.chronicle.talk import BEFORE, BREAK_MS, LONGEST, KnownEntity, NumberedUtterance
@@ -25,7 +25,7 @@ from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId
 from glyphoxa.domain.knowledge import MEANING
 from glyphoxa.judgement.safety import Judged
-from glyphoxa.language.lexicon import lexicon
+from glyphoxa.language.language_data import lexicon
 from glyphoxa.world.event_log import Cause
 from glyphoxa.world.state import WorldEntity
 

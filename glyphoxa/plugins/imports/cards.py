@@ -17,7 +17,7 @@ from typing import Any, Final
 from glyphoxa.config.campaign_text import as_meant
 from glyphoxa.dm.imported import SourceDocument, SourceText, SourceWorld, name_of
 from glyphoxa.domain.errors import InvalidInput, shown
-from glyphoxa.domain.turn import Asked, Character
+from glyphoxa.domain.turn_record import Asked, Character
 from glyphoxa.judgement.reply import ReplyCheck
 from glyphoxa.language.sentences import shortened
 from glyphoxa.language.text import language_of

@@ -19,7 +19,7 @@ from functools import cache, lru_cache
 from typing import Final, Literal
 
 from glyphoxa.domain.campaign import ENTITY_TYPES
-from glyphoxa.language.lexicon import lexicon
+from glyphoxa.language.language_data import lexicon
 from glyphoxa.language.words import fold, words
 
 Place = Literal["label", "folder", "name", "key"]

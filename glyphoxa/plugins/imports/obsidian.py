@@ -15,7 +15,7 @@ from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from glyphoxa.language.lexicon import lexicon
+from glyphoxa.language.language_data import lexicon
 from glyphoxa.language.words import fold
 
 if TYPE_CHECKING:

@@ -13,13 +13,13 @@ from typing import Annotated, Final, get_args
 
 from glyphoxa.app.background import timeline_writer
 from glyphoxa.app.desk import Desk
-from glyphoxa.chronicle.timeline import EventNode
+from glyphoxa.chronicle.timeline_writer import EventNode
 from glyphoxa.dm.actions import DmAction, actions_of
 from glyphoxa.dm.entities import MAX_FACTS
 from glyphoxa.dm.turns import LAST, RecalledThen, short
 from glyphoxa.domain.ids import NpcId, SessionId
 from glyphoxa.domain.knowledge import DM, Status
-from glyphoxa.domain.turn import Stage, TurnRecord
+from glyphoxa.domain.turn_record import Stage, TurnRecord
 from glyphoxa.language.facts import fact_row, known_to_in_words, moment
 from glyphoxa.npc.tool_spec import CallableTool, Found, Run, Tools, ToolSpec, nothing, text, tool
 from glyphoxa.transcript.ports import TalkFilter

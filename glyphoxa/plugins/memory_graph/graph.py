@@ -15,7 +15,7 @@ from numpy import bool_, float32, float64, int64, intp
 from numpy.typing import NDArray
 
 from glyphoxa.chronicle.rules_extractor import names_of
-from glyphoxa.chronicle.timeline import NAMED_IN, OCCURRED_AT, PART_OF
+from glyphoxa.chronicle.timeline_writer import NAMED_IN, OCCURRED_AT, PART_OF
 from glyphoxa.config.provider_sections import MemoryGraphSettings
 from glyphoxa.domain.campaign import NODE_TYPE_OF, Entity
 from glyphoxa.domain.ids import EntityId, UtteranceId

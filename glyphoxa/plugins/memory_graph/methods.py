@@ -28,7 +28,7 @@ from glyphoxa.chat.asker import ModelAsker
 from glyphoxa.chat.questions import ModelAnswer, ModelQuestion, Unparseable
 from glyphoxa.config.provider_sections import MemoryGraphSettings
 from glyphoxa.domain.errors import GlyphoxaError, Unavailable
-from glyphoxa.language.lexicon import texts
+from glyphoxa.language.language_data import texts
 from glyphoxa.language.prompt_quotes import in_one_line
 from glyphoxa.language.sentences import shortened
 from glyphoxa.plugins.memory_graph.graph import MemoryGraph

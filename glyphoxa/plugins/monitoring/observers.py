@@ -30,7 +30,7 @@ from prometheus_client.process_collector import ProcessCollector
 from starlette.routing import Route
 
 from glyphoxa.domain.events import Degraded, MemoryChanged, TableEvent, Trouble, TurnFinished, UtteranceKept
-from glyphoxa.domain.turn import Fault, Outcome, Stage, TurnRecord, Unaddressed
+from glyphoxa.domain.turn_record import Fault, Outcome, Stage, TurnRecord, Unaddressed
 from glyphoxa.observability import Observer, ServiceTime
 
 _STEPS: Final = (

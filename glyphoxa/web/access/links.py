@@ -29,7 +29,7 @@ from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.files import PRIVATE, open_private, replace_file
 from glyphoxa.domain.ids import PlayerId
-from glyphoxa.npc.table import IceServer
+from glyphoxa.npc.table_interface import IceServer
 from glyphoxa.web.access.records import AuditKind, ConsentRegister, links_path
 from glyphoxa.web.access.roles import EVERYTHING, Action, Forbidden, Grant, Grants, NotInvited, Refusal, Role
 

@@ -25,7 +25,7 @@ from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.ids import SessionId
 from glyphoxa.domain.knowledge import DM, Viewer
 from glyphoxa.language.facts import moment
-from glyphoxa.npc.table import Table
+from glyphoxa.npc.table_interface import Table
 from glyphoxa.observability import Observer
 from glyphoxa.plugin import references
 from glyphoxa.web.access.links import Entrance, Links

@@ -25,11 +25,11 @@ from glyphoxa.dm import turns as turn_told
 from glyphoxa.dm.wording import backlog_in_words, reading_in_words
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.events import MemoryHealth
-from glyphoxa.domain.turn import TurnRecord
+from glyphoxa.domain.turn_record import TurnRecord
 from glyphoxa.language.facts import entity_in_words, moment
 from glyphoxa.language.words import fold
 from glyphoxa.npc.commands import MAX_ROUNDS, ShowControls, command_of
-from glyphoxa.npc.table import Table
+from glyphoxa.npc.table_interface import Table
 from glyphoxa.web.access.records import AuditKind
 from glyphoxa.web.desk import review, sessions, world
 from glyphoxa.web.desk.frame import DeskFrame, Done, Form, Pages, Shown, scene_of, session_names

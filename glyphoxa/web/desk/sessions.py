@@ -22,7 +22,7 @@ from glyphoxa.domain.campaign import Player
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
 from glyphoxa.domain.ids import NpcId, PlayerId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import DM
-from glyphoxa.domain.turn import NO_PROMPT
+from glyphoxa.domain.turn_record import NO_PROMPT
 from glyphoxa.language.facts import claim_in_words, visibility_in_words
 from glyphoxa.transcript.ports import TalkFilter
 from glyphoxa.web.desk.frame import DeskFrame, Done, Form, Pages, Shown, number_in

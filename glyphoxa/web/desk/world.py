@@ -19,7 +19,7 @@ from fastapi.responses import PlainTextResponse, Response
 from glyphoxa.adapters.local.hibari_voice import PRESETS
 from glyphoxa.app.campaign_editor import CampaignDraft, CampaignEditor, npc_form
 from glyphoxa.app.desk import Desk
-from glyphoxa.chronicle.timeline import EventNode
+from glyphoxa.chronicle.timeline_writer import EventNode
 from glyphoxa.config.campaign_edit import type_form
 from glyphoxa.dm.actions import actions_of, chosen
 from glyphoxa.dm.campaign_diff import CampaignChanges

@@ -48,7 +48,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from glyphoxa.actors.deadline import end_tasks
 from glyphoxa.domain.heard import HeardWord
 from glyphoxa.language.words import SpokenWord, placed
-from glyphoxa.npc.table import INPUT_RATE_HZ
+from glyphoxa.npc.table_interface import INPUT_RATE_HZ
 from glyphoxa_processors.cloud.sound import SoundBuffer
 from glyphoxa_processors.frames import KeytermsFrame, TranscriptNotes, put_notes
 from glyphoxa_processors.sockets import FAULTS, ProviderSocket, fault_of, object_in, reason_in, socket_url

@@ -28,7 +28,7 @@ from pipecat.services.tts_service import TTSService
 
 from glyphoxa.chat.client import ConnectionWarmer, kept_open
 from glyphoxa.chat.dialect import Connection
-from glyphoxa.npc.table import OUTPUT_RATE_HZ
+from glyphoxa.npc.table_interface import OUTPUT_RATE_HZ
 from glyphoxa_processors.frames import PrimeFrame
 from glyphoxa_processors.sockets import (
     FAULTS,

@@ -11,7 +11,7 @@ from pipecat.processors.frame_processor import FrameDirection, FrameProcessor, F
 
 from glyphoxa.chat.marks import COMMON
 from glyphoxa.domain.ids import TurnId
-from glyphoxa.domain.turn import ENDS_REPLY, Stage, Unsaid
+from glyphoxa.domain.turn_record import ENDS_REPLY, Stage, Unsaid
 from glyphoxa.npc.mouth import SentenceRejected
 from glyphoxa.npc.tool_spec import Found, ToolSpec, nothing
 from glyphoxa.npc.toolbox import Toolbox

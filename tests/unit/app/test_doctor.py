@@ -15,7 +15,7 @@ from typing import NoReturn
 import psutil
 import pytest
 
-from glyphoxa.adapters.tls import GOOD_FOR, self_signed
+from glyphoxa.adapters.certificates import GOOD_FOR, self_signed
 from glyphoxa.app.doctor import (
     OLDEST,
     RELEASED,

@@ -24,7 +24,7 @@ from glyphoxa.chronicle.talk import (
 from glyphoxa.chronicle.utterance_nodes import Grafter
 from glyphoxa.dm.handouts import PlayersView
 from glyphoxa.domain.ids import UtteranceId
-from glyphoxa.domain.turn import Unaddressed
+from glyphoxa.domain.turn_record import Unaddressed
 from glyphoxa.world.event_kinds import EntityAdded, FactStated
 from tests.support.builders import CAMPAIGN, INNKEEPER, SESSION, SMITH, a_campaign, a_known_party, an_utterance
 from tests.support.proof import n_examples

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from glyphoxa.chronicle.forget_requests import (
+from glyphoxa.chronicle.consent_requests import (
     WITHIN_MS,
     ConsentRequest,
     SpokenRequests,

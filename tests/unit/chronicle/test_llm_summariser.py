@@ -15,7 +15,7 @@ from glyphoxa.chronicle.summaries import LlmSummariser
 from glyphoxa.chronicle.talk import NumberedUtterance
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.heard import Utterance
-from glyphoxa.domain.turn import Unaddressed
+from glyphoxa.domain.turn_record import Unaddressed
 from glyphoxa.transcript.sessions import SummarySentence
 from tests.support.builders import INNKEEPER, SMITH, an_utterance
 from tests.support.model_twin import ModelTwin

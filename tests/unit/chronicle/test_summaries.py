@@ -14,7 +14,7 @@ from glyphoxa.dm.handouts import PlayersView
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.domain.knowledge import HIDDEN, witnessed_by
-from glyphoxa.domain.turn import Unaddressed
+from glyphoxa.domain.turn_record import Unaddressed
 from tests.support.builders import INNKEEPER, SMITH, a_campaign, an_utterance
 from tests.support.talk import numbered
 

@@ -16,7 +16,7 @@ from glyphoxa.domain.budgets import Budgets
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId
 from glyphoxa.domain.knowledge import PUBLIC, Claim, Fact, RecalledSummary, RecalledTalk, Signal
-from glyphoxa.domain.turn import AssembledPrompt
+from glyphoxa.domain.turn_record import AssembledPrompt
 from glyphoxa.language.prompt_quotes import recalled_line
 from glyphoxa.prompt.gather import HotContexts
 from glyphoxa.prompt.known_world import KnownWorld

@@ -29,7 +29,7 @@ from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.events import TurnFinished
 from glyphoxa.domain.ids import SessionId
-from glyphoxa.domain.turn import AssembledPrompt, Outcome, TurnRecord
+from glyphoxa.domain.turn_record import AssembledPrompt, Outcome, TurnRecord
 from tests.support.table import ScriptedTable, open_twin
 from tests.support.virtual_time import run_in_virtual_time
 

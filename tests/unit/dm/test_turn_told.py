@@ -17,7 +17,7 @@ from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.heard import Correction
 from glyphoxa.domain.ids import CampaignId, EntityId, FactId, NpcId, SessionId, SpeakerId, TurnId, UtteranceId
 from glyphoxa.domain.knowledge import Claim, Provenance, RecalledFact, RecalledUtterance, Signal, witnessed_by
-from glyphoxa.domain.turn import (
+from glyphoxa.domain.turn_record import (
     NO_PROMPT,
     AssembledPrompt,
     Fault,

@@ -19,7 +19,7 @@ from glyphoxa.domain.campaign import Campaign, Entity
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import EntityId, SessionId
 from glyphoxa.domain.knowledge import PUBLIC, Claim, Fact, Visibility, secret_of
-from glyphoxa.domain.turn import Unaddressed
+from glyphoxa.domain.turn_record import Unaddressed
 from tests.support.builders import SMITH, a_campaign, an_utterance
 from tests.support.memory import GraphTwin
 from tests.support.secret_campaigns import SecretCampaign, words_in

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glyphoxa.domain.turn import Asked, Character, Fault
+from glyphoxa.domain.turn_record import Asked, Character, Fault
 from glyphoxa.judgement.reply import SafetyFilter, claims_roll, invented_rolls, recites_direction, reveals_secret
 from tests.unit.judgement.cases import wrong_ones
 

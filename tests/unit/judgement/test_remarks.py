@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from glyphoxa.domain.turn import Asked, Character, Fault
+from glyphoxa.domain.turn_record import Asked, Character, Fault
 from glyphoxa.judgement.reply import ReplyCheck
 from glyphoxa.language.sentence_form import question_of
 

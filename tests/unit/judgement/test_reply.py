@@ -9,7 +9,7 @@ import pytest
 
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.domain.campaign import Npc
-from glyphoxa.domain.turn import Asked, Character, Fault, Verdict
+from glyphoxa.domain.turn_record import Asked, Character, Fault, Verdict
 from glyphoxa.judgement.reply import ReplyCheck, fact_about
 from glyphoxa.language.text import language_of
 from glyphoxa.prompt.identity import default_examples

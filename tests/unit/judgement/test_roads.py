@@ -25,7 +25,7 @@ from glyphoxa.chat.asker import ModelAsker
 from glyphoxa.chronicle.coined_terms import CoinedTerms
 from glyphoxa.chronicle.rules_extractor import names_of
 from glyphoxa.chronicle.summaries import LlmSummariser
-from glyphoxa.chronicle.timeline import StoredTimeline, TimelineWriter
+from glyphoxa.chronicle.timeline_writer import StoredTimeline, TimelineWriter
 from glyphoxa.config.settings import Settings
 from glyphoxa.dm.handouts import PlayersView, PublicPart
 from glyphoxa.domain.campaign import Campaign, Entity, Exchange, Safety, Secret
@@ -33,7 +33,7 @@ from glyphoxa.domain.events import NpcSpeaks, SceneChanged, TableEvent, Utteranc
 from glyphoxa.domain.heard import PartialHeard, TurnEnded, Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId, SpeakerId, TurnId, UtteranceId
 from glyphoxa.domain.knowledge import PUBLIC, Claim, Fact, Provenance, RecalledSummary, RecalledUtterance
-from glyphoxa.domain.turn import Asked, Character, LookUp
+from glyphoxa.domain.turn_record import Asked, Character, LookUp
 from glyphoxa.judgement.reply import ReplyCheck
 from glyphoxa.judgement.safety import topics_of
 from glyphoxa.language.sentences import sentences

@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from glyphoxa.domain.campaign import Safety
-from glyphoxa.domain.turn import Asked, Character, Fault
+from glyphoxa.domain.turn_record import Asked, Character, Fault
 from glyphoxa.judgement.reply import ReplyCheck
 from glyphoxa.judgement.safety import MINORS, Mode, Risk, SafetyTopics, TurnJudgement, mode_and_risk
 from glyphoxa.language.plain_text import PlainText

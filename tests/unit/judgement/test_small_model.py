@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from glyphoxa.domain.turn import Asked, Character, Fault, Verdict
+from glyphoxa.domain.turn_record import Asked, Character, Fault, Verdict
 from glyphoxa.judgement.reply import ReplyCheck
 from glyphoxa.judgement.small_model import ReplyRepair, in_first_person, with_correct_owner
 from glyphoxa.language.text import language_of

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import glyphoxa.language
-from glyphoxa.language.lexicon import Lexicon, languages, lexicon, texts
+from glyphoxa.language.language_data import Lexicon, languages, lexicon, texts
 
 DATA = Path(glyphoxa.language.__file__).parent / "data"
 FILES = sorted(DATA.glob("*/*.toml"))

@@ -6,7 +6,7 @@ from itertools import product
 import pytest
 
 from glyphoxa.chronicle.llm_extractor import RELATIONS
-from glyphoxa.language.lexicon import languages, lexicon
+from glyphoxa.language.language_data import languages, lexicon
 from glyphoxa.language.relations import RelationWords, in_words, known_type, spelled_types
 
 LEARNED = {each["type"] for language in languages() for each in lexicon("chronicle", language).value("relations")}

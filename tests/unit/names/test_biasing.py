@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from glyphoxa.domain.campaign import Scene
 from glyphoxa.domain.events import SceneChanged, UtteranceKept
 from glyphoxa.domain.ids import EntityId, SceneId
-from glyphoxa.language.lexicon import vocabulary_of
+from glyphoxa.language.language_data import vocabulary_of
 from glyphoxa.names.gazetteer import Gazetteer
 from glyphoxa.names.keyterms import MAX_TERMS, MAX_TOKENS, Hints, estimated_tokens, oddness, pack
 from glyphoxa.names.naming import Entry

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from glyphoxa.domain.events import UtteranceRetracted
 from glyphoxa.domain.ids import PlayerId
-from glyphoxa.npc.revision import Revisions
+from glyphoxa.npc.transcript_revision import Revisions
 from tests.support.builders import BRAN, SESSION, SMITH, TAMSIN
 from tests.support.room_table import TableOfTwins, an_open_table
 from tests.support.virtual_time import in_virtual_time

@@ -24,7 +24,7 @@ from glyphoxa.names.corrector import Corrected
 from glyphoxa.names.gazetteer import Gazetteer
 from glyphoxa.names.naming import Entry
 from glyphoxa.npc import second_look
-from glyphoxa.npc.revision import CAPACITY, MOST_TRIES, Asking, Reviser, SecondLook
+from glyphoxa.npc.transcript_revision import CAPACITY, MOST_TRIES, Asking, Reviser, SecondLook
 from tests.support.builders import INNKEEPER, SMITH, TAMSIN, an_utterance
 from tests.support.memory import LogTwin
 from tests.support.model_twin import ModelTwin

@@ -22,7 +22,7 @@ from glyphoxa.domain.heard import (
     TurnEnded,
 )
 from glyphoxa.domain.ids import NpcId, SpeakerId
-from glyphoxa.domain.turn import LookUp, Outcome, Stage, Unaddressed
+from glyphoxa.domain.turn_record import LookUp, Outcome, Stage, Unaddressed
 from glyphoxa.language.words import leads_to
 from glyphoxa.npc.mouth import Finished, Injected, ReplyKnown, SentenceStarted
 from glyphoxa.npc.room import Room

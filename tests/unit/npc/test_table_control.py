@@ -13,7 +13,7 @@ from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.events import PauseChanged, SessionEnds, Whispered
 from glyphoxa.domain.heard import PartialHeard, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import NpcId
-from glyphoxa.domain.turn import Outcome, Unaddressed
+from glyphoxa.domain.turn_record import Outcome, Unaddressed
 from glyphoxa.npc.commands import (
     Direct,
     EndSession,

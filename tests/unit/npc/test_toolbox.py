@@ -10,7 +10,7 @@ import pytest
 
 from glyphoxa.domain.budgets import TIER_RULES, TierRule
 from glyphoxa.domain.errors import Unavailable
-from glyphoxa.domain.turn import LookUp
+from glyphoxa.domain.turn_record import LookUp
 from glyphoxa.npc.memory_tools import NpcMemory
 from glyphoxa.npc.tool_spec import CallableTool, Found, ToolSpec
 from glyphoxa.npc.toolbox import SLOW_MS, Toolbox

@@ -10,7 +10,7 @@ from glyphoxa.domain.campaign import BudgetTier, Entity
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import EntityId, SessionId, UtteranceId
 from glyphoxa.domain.knowledge import HIDDEN, PUBLIC, RecalledTalk, RecalledUtterance
-from glyphoxa.domain.turn import LookUp
+from glyphoxa.domain.turn_record import LookUp
 from glyphoxa.language.prompt_quotes import recalled_line
 from glyphoxa.language.relations import RelationWords
 from glyphoxa.npc.memory_tools import NpcMemory

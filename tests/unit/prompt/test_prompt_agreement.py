@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from glyphoxa.domain.ids import SessionId, UtteranceId
 from glyphoxa.domain.knowledge import RecalledSummary
-from glyphoxa.domain.turn import Character, Fault
+from glyphoxa.domain.turn_record import Character, Fault
 from glyphoxa.judgement.small_model import ReplyRepair, n_shared, topic_of
 from glyphoxa.prompt.conversation import Conversation
 from glyphoxa.prompt.scene import Past

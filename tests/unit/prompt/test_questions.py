@@ -13,7 +13,7 @@ import pytest
 from glyphoxa.domain.budgets import Budgets
 from glyphoxa.domain.ids import FactId
 from glyphoxa.domain.knowledge import RecalledFact
-from glyphoxa.domain.turn import Fault
+from glyphoxa.domain.turn_record import Fault
 from glyphoxa.language.sentence_form import AskKind, looks_for_own_words, question_of
 from glyphoxa.language.text import Text
 from glyphoxa.prompt.select import OWN_WORDS, Candidates, OwnSecret, select, touched, without_call

@@ -11,7 +11,7 @@ import pytest
 from glyphoxa.domain.calendar import StoryCalendar
 from glyphoxa.domain.ids import FactId, SessionId, SpeakerId, UtteranceId
 from glyphoxa.domain.knowledge import RecalledFact, RecalledSummary, RecalledUtterance
-from glyphoxa.domain.turn import Fault
+from glyphoxa.domain.turn_record import Fault
 from glyphoxa.language.prompt_quotes import recalled_line
 from glyphoxa.prompt.wording import SaidWhen, StandIns, days_in, story_days, with_days, wording
 from glyphoxa.recall.transcript_memory import TranscriptMemory

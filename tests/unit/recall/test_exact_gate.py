@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from glyphoxa.domain.ids import EntityId, NpcId
 from glyphoxa.domain.knowledge import ALWAYS, HIDDEN, PUBLIC, Claim, Fact, Validity
-from glyphoxa.language.lexicon import vocabulary_of
+from glyphoxa.language.language_data import vocabulary_of
 from glyphoxa.names.naming import Entry, Speech
 from glyphoxa.names.reader import NameReader
 from glyphoxa.recall.world import World

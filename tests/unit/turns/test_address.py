@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from glyphoxa.domain.ids import NpcId
-from glyphoxa.domain.turn import Unaddressed
+from glyphoxa.domain.turn_record import Unaddressed
 from glyphoxa.language.calls import CallKind
 from glyphoxa.language.roles import Cast, CastMember
 from glyphoxa.names.people import AddresseeMention, Understood

@@ -13,7 +13,7 @@ import pytest
 
 from glyphoxa.domain.campaign import Campaign, Entity, Npc, Player, Scene
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId
-from glyphoxa.domain.turn import Unaddressed
+from glyphoxa.domain.turn_record import Unaddressed
 from glyphoxa.language.roles import cast_of
 from glyphoxa.names.table_names import TableNames
 from glyphoxa.turns.address import Addressed, Addressing

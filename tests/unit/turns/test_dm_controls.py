@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from glyphoxa.domain.ids import NpcId
-from glyphoxa.domain.turn import Unaddressed
+from glyphoxa.domain.turn_record import Unaddressed
 from glyphoxa.language.calls import CallKind
 from glyphoxa.names.people import AddresseeMention, Understood
 from glyphoxa.names.table_names import TableNames

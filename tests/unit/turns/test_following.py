@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from glyphoxa.domain.heard import NothingSaid, SpeechStarted
-from glyphoxa.domain.turn import Outcome
+from glyphoxa.domain.turn_record import Outcome
 from glyphoxa.turns.turn import Begin, Cancel, Effect, Release, Turn
 from tests.support.builders import BRAN, INNKEEPER, SMITH, TAMSIN, a_partial
 from tests.support.evening import Evening

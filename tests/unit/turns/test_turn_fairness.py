@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from glyphoxa.domain.heard import EagerTurn, NothingSaid, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import PlayerId, TurnId, UtteranceId
-from glyphoxa.domain.turn import Outcome, Stage
+from glyphoxa.domain.turn_record import Outcome, Stage
 from glyphoxa.names.people import Understood
 from glyphoxa.turns.barge_in import cuts_off
 from glyphoxa.turns.questions import Questions

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from glyphoxa.domain.heard import EagerTurn, EarEvent, NothingSaid, SpeechPaused, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import PlayerId, TurnId
-from glyphoxa.domain.turn import Outcome, Stage
+from glyphoxa.domain.turn_record import Outcome, Stage
 from glyphoxa.turns.turn import (
     AskAgain,
     Begin,

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from glyphoxa.adapters.tls import GOOD_FOR, fingerprint, given, self_signed
+from glyphoxa.adapters.certificates import GOOD_FOR, fingerprint, given, self_signed
 from glyphoxa.domain.campaign import Player
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, PlayerId

@@ -10,7 +10,7 @@ from glyphoxa.cli.table_server import servers_of
 from glyphoxa.config.sections import IceServerSettings
 from glyphoxa.config.settings import read_settings
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.npc.table import CREDENTIALS_VALID_S, IceServer, OfferedServer
+from glyphoxa.npc.table_interface import CREDENTIALS_VALID_S, IceServer, OfferedServer
 
 NOW = 1_800_000_000
 TURN = IceServer(("turn:turn.example:3478",), "north")

@@ -12,9 +12,9 @@ from glyphoxa.domain.campaign import Campaign, Entity
 from glyphoxa.domain.events import TableEvent, TurnFinished, UtteranceKept, UtteranceRevised
 from glyphoxa.domain.heard import Correction, Draft, EagerTurn, PartialHeard, TurnEnded, Utterance
 from glyphoxa.domain.ids import EntityId
-from glyphoxa.domain.turn import Outcome, Unaddressed
+from glyphoxa.domain.turn_record import Outcome, Unaddressed
 from glyphoxa.names.table_names import TableNames
-from glyphoxa.npc.table import Table
+from glyphoxa.npc.table_interface import Table
 from glyphoxa.web.events import Hub, PageOutbox, PageReader, redacted
 from tests.support.builders import SMITH, TAMSIN, a_campaign, a_draft, a_turn_record, an_utterance
 from tests.support.web_table import TwinTable

@@ -6,7 +6,7 @@ import pytest
 
 from glyphoxa.domain.events import MemoryHealth
 from glyphoxa.domain.ids import TurnId
-from glyphoxa.domain.turn import Outcome, Stage, TurnRecord
+from glyphoxa.domain.turn_record import Outcome, Stage, TurnRecord
 from glyphoxa.web.desk.live import memory_in_words, pace
 from tests.support.builders import a_turn_record
 

@@ -30,7 +30,7 @@ from glyphoxa.domain.events import (
 )
 from glyphoxa.domain.heard import EagerTurn, NothingSaid, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import TurnId
-from glyphoxa.domain.turn import Unaddressed
+from glyphoxa.domain.turn_record import Unaddressed
 from glyphoxa.web import app as web_app
 from glyphoxa.web import events as web_events
 from glyphoxa.web.app import OfferBody, create_app

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.events import Degraded, MemoryChanged, MemoryHealth, TableEvent, Trouble, TurnFinished
 from glyphoxa.domain.heard import Correction
-from glyphoxa.domain.turn import AssembledPrompt, Outcome, Stage, Unaddressed
+from glyphoxa.domain.turn_record import AssembledPrompt, Outcome, Stage, Unaddressed
 from glyphoxa.web.events import event_json, marked
 from glyphoxa.web.requests import in_words, is_allowed_host, is_same_origin
 from glyphoxa.web.seats import NotNow

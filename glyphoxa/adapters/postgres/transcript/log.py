@@ -24,7 +24,7 @@ from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable, Unstorab
 from glyphoxa.domain.heard import Correction, Utterance
 from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, SpeakerId, TurnId, UtteranceId
 from glyphoxa.domain.knowledge import Recalled, RecalledFact, RecalledSummary, RecalledUtterance, Signal
-from glyphoxa.domain.turn import (
+from glyphoxa.domain.turn_record import (
     AssembledPrompt,
     Fault,
     LookUp,

@@ -17,7 +17,7 @@ from prometheus_client import generate_latest
 
 from glyphoxa.domain.events import Degraded, MemoryChanged, MemoryHealth, Trouble, TurnFinished
 from glyphoxa.domain.ids import NpcId, TurnId
-from glyphoxa.domain.turn import (
+from glyphoxa.domain.turn_record import (
     NO_PROMPT,
     AssembledPrompt,
     Fault,

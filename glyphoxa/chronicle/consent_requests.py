@@ -15,7 +15,7 @@ from typing import Final
 
 from glyphoxa.chronicle.talk import NumberedUtterance
 from glyphoxa.domain.heard import Utterance
-from glyphoxa.language.lexicon import lexicon
+from glyphoxa.language.language_data import lexicon
 from glyphoxa.language.sentence_form import sentences_of
 from glyphoxa.language.sentences import parts_of
 from glyphoxa.world.event_log import Cause

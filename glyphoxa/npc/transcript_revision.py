@@ -30,7 +30,7 @@ from glyphoxa.actors.deadline import done_within
 from glyphoxa.actors.supervisor import follow
 from glyphoxa.chat.asker import ModelAsker
 from glyphoxa.chat.questions import ModelQuestion
-from glyphoxa.chronicle.forget_requests import SpokenRequests
+from glyphoxa.chronicle.consent_requests import SpokenRequests
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable
 from glyphoxa.domain.events import NpcSpeaks, TableEvent, UtteranceKept, UtteranceRetracted, UtteranceRevised
 from glyphoxa.domain.heard import UNSURE, EagerTurn, PartialHeard, SpeechStarted, TurnEnded, Utterance
