@@ -12,7 +12,7 @@ from typing import Final
 from glyphoxa.providers.registry import Provider, from_openai, over_sockets
 
 _CLOUD: Final = "glyphoxa_processors.cloud"
-_S2S: Final = "glyphoxa_processors.s2s"
+_S2S: Final = "glyphoxa_processors.s2s.providers"
 _recogniser = partial(Provider, "stt", extra="deepgram", modules=("pipecat", "deepgram"), key_env="DEEPGRAM_API_KEY")
 
 ROWS: Final = (
@@ -28,10 +28,6 @@ ROWS: Final = (
         key_env="ELEVENLABS_API_KEY",
         model="eleven_flash_v2_5",
     ),
-    over_sockets(
-        "s2s", "openai-realtime", f"{_S2S}.openai_realtime:endpoint", key_env="OPENAI_API_KEY", model="gpt-realtime"
-    ),
-    over_sockets(
-        "s2s", "gemini-live", f"{_S2S}.gemini_live:endpoint", key_env="GOOGLE_API_KEY", model="gemini-3.8-live"
-    ),
+    over_sockets("s2s", "openai-realtime", f"{_S2S}:openai_realtime", key_env="OPENAI_API_KEY", model="gpt-realtime"),
+    over_sockets("s2s", "gemini-live", f"{_S2S}:gemini_live", key_env="GOOGLE_API_KEY", model="gemini-3.8-live"),
 )

@@ -26,7 +26,7 @@ LOOK_UP = Reply(tool_calls=(ToolCall("memory_query_entities", '{"name": "Grimjaw
 
 def question(tools: Toolbox | None = None) -> LLMContextFrame:
     messages = [dict(message) for message in ASKED]
-    return LLMContextFrame(context=LLMContext(messages, tools=declare(tools)) if tools else LLMContext(messages))  # type: ignore[arg-type]
+    return LLMContextFrame(context=LLMContext(messages, tools=declare(tools, None)) if tools else LLMContext(messages))  # type: ignore[arg-type]
 
 
 def said(graph: RunningGraph) -> str:

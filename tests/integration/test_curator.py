@@ -22,7 +22,6 @@ from glyphoxa.app.background import (
     talk_readers_at_table,
     timeline_writer,
 )
-from glyphoxa.cli.scope import CAMPAIGN
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.campaign import DEFAULT_TYPES, Compression
 from glyphoxa.domain.ids import EntityId, NpcId, SessionId, UtteranceId
@@ -31,7 +30,7 @@ from glyphoxa.world.event_kinds import EntityScoped, FactStated
 from glyphoxa.world.event_log import Cause
 from tests.integration.test_llm_chronicle import EVENING, LIGHTHOUSE, both, learned, progress, read, said
 from tests.integration.test_timeline import play, timeline, told
-from tests.support.builders import INNKEEPER, SMITH, a_campaign, a_known_party
+from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH, a_campaign, a_known_party
 
 pytestmark = pytest.mark.usefixtures("keys")
 

@@ -9,7 +9,6 @@ from typing import Any
 
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.app.background import deep_recall, memory_of, timeline_writer
-from glyphoxa.cli.scope import CAMPAIGN
 from glyphoxa.config.provider_sections import DeepRecallSettings
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.ids import SessionId
@@ -17,7 +16,7 @@ from glyphoxa.domain.knowledge import RecalledFact, RecalledSummary
 from glyphoxa.npc.toolbox import Toolbox
 from glyphoxa.transcript.ports import TalkQuery
 from tests.integration.test_chronicle import EVENING, a_known_party, read_new, said
-from tests.support.builders import INNKEEPER, SMITH
+from tests.support.builders import CAMPAIGN, INNKEEPER, SMITH
 
 LINES = (
     "My sister Wenna Thistlebrook lives in Dunharrow.",
