@@ -21,17 +21,9 @@ from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.transcript.table_commands import PostgresTableCommands
 from glyphoxa.app import engines
 from glyphoxa.app.background import deep_recall, local_slots, make_names, memory_of, open_asking, summariser_at_table
-from glyphoxa.app.engines import (
-    EarSpec,
-    Host,
-    MouthSpec,
-    OpenMouth,
-    language_findings,
-    read_playable,
-    settings_for,
-)
+from glyphoxa.app.engines import EarSpec, Host, MouthSpec, OpenMouth, language_findings, read_playable, settings_for
 from glyphoxa.app.memory import SAID_BEFORE, StoredSessions, TableMemory, open_store_for
-from glyphoxa.app.models import LocalModels, load_local_models
+from glyphoxa.app.models import LocalModels, load_local_models, named
 from glyphoxa.app.reader import BackgroundReader, open_reader
 from glyphoxa.app.scope import Scope
 from glyphoxa.chronicle.summaries import LineSelection
@@ -465,12 +457,29 @@ class OpenedTable:
     observers: Sequence[Observer]
 
 
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """Parts that the tables of one process share; whoever opened them closes them.
+
+    Attributes:
+        weights: Names of the loaded models, as `glyphoxa.app.models.named` returns them. A campaign that needs others,
+            such as for its language, loads its own.
+        store: The campaign's; None without long-term memory.
+    """
+
+    local: LocalModels
+    weights: Sequence[str]
+    store: Store | None
+    reader: BackgroundReader | None
+
+
 async def open_table(
     settings: Settings,
     *,
     campaign: Campaign | None = None,
     session_name: str | None = None,
     tell: Callable[[str], None] = logger.info,
+    shared: Shared | None = None,
 ) -> OpenedTable:
     """Open a session of the configured campaign. All slow work happens here, before anybody speaks.
 
@@ -478,6 +487,7 @@ async def open_table(
         campaign: A campaign already read; otherwise the settings' file is read.
         session_name: The session's id; by default made of the campaign and the time.
         tell: Receives progress messages for the user.
+        shared: Parts of a process with several tables. Default: the table opens its own.
 
     Raises:
         InvalidInput: The settings or the campaign file are invalid.
@@ -496,11 +506,14 @@ async def open_table(
         for finding in language_findings(settings, campaign):
             tell(f"WARNING: {finding.subject}: {finding.text}")
         settings = settings_for(settings, campaign)
-        slots, language = local_slots(settings, campaign), campaign.language
-        local = await load_local_models(settings, stack, slots=slots, language=language, tell=tell)
-        store = await open_store_for(settings, local, stack)
+        if shared is not None and list(shared.weights) == named(settings):
+            local = shared.local
+        else:
+            slots, language = local_slots(settings, campaign), campaign.language
+            local = await load_local_models(settings, stack, slots=slots, language=language, tell=tell)
+        store = await open_store_for(settings, local, stack) if shared is None else shared.store
         outside = await open_outside_tools(settings, campaign, stack)
-        reader = open_reader(settings, store, stack)
+        reader = open_reader(settings, store, stack) if shared is None else shared.reader
         builder = TableBuilder(
             settings=settings,
             campaign=campaign,

@@ -12,8 +12,9 @@ import os
 import platform
 import socket
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 from urllib.parse import urlsplit
 
 from glyphoxa.actors.clock import now_ms
@@ -23,8 +24,7 @@ from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
 from glyphoxa.app import engines
 from glyphoxa.app.scope import Scope
-from glyphoxa.app.table import open_table
-from glyphoxa.cli.ending import Ending
+from glyphoxa.app.table import OpenedTable, open_table
 from glyphoxa.cli.scope import say
 from glyphoxa.cli.upkeep import erase_old_before_opening
 from glyphoxa.config.sections import IceServerSettings
@@ -52,6 +52,23 @@ PAGES_MS = 8_000
 """Until every page knows that the table closes, and has left its seat."""
 
 
+class HowItEnds(Protocol):
+    """Whatever asks a table to close: the signals of its process (`glyphoxa.cli.ending`), or a node with several."""
+
+    act: Callable[[], object]
+    last_words: Callable[[], int]
+
+    @property
+    def code(self) -> int: ...
+    def attach(self) -> None: ...
+    def begin(self) -> None: ...
+    def closed(self, code: int) -> None: ...
+
+
+OpenTable = Callable[..., Awaitable[OpenedTable]]
+"""See `glyphoxa.app.table.open_table`."""
+
+
 @dataclass(frozen=True, slots=True)
 class TableServer:
     """The campaign and session to play, and where they are served.
@@ -59,6 +76,8 @@ class TableServer:
     Attributes:
         campaign: None is the one of the settings.
         session: None is a new one.
+        say: Receives lines for the operator, with everybody's links.
+        on_open: Called when the page answers.
     """
 
     settings: Settings
@@ -66,8 +85,11 @@ class TableServer:
     session: str | None
     address: PageAddress
     listener: socket.socket
+    open_table: OpenTable = open_table
+    say: Callable[[str], None] = say
+    on_open: Callable[[Table], None] = lambda _: None
 
-    async def run(self, ending: Ending) -> None:
+    async def run(self, ending: HowItEnds) -> None:
         """Open the table, serve it until a signal or the game master ends the session, and close it."""
         task = asyncio.current_task()
         if task is None:
@@ -78,11 +100,11 @@ class TableServer:
         try:
             if self.campaign is not None:
                 await erase_old_before_opening(self.settings, self.campaign.id)
-            opened = await open_table(
+            opened = await self.open_table(
                 self.settings,
                 campaign=self.campaign,
                 session_name=self.session,
-                tell=lambda line: say(f"{line}   (after {time.monotonic() - began_s:.1f} s)"),
+                tell=lambda line: self.say(f"{line}   (after {time.monotonic() - began_s:.1f} s)"),
             )
         except asyncio.CancelledError:
             ending.closed(ending.code)  # what still loads in a thread is not waited for
@@ -106,18 +128,19 @@ class TableServer:
                 ending.act = stopping.set
                 table.subscribe(lambda event: stopping.set() if isinstance(event, SessionEnds) else None)
                 for line in invitations:
-                    say(line)
+                    self.say(line)
                 async with ClosingStack() as stack:
                     add_pages(ServedTable(page, frame, self.settings, opened.store, opened.observers, stack))
                     serving = asyncio.create_task(server.listen(self.listener))
                     self.listener.listen()  # a browser that is faster than the server waits, and is not refused
-                    say(f"the game master's desk is at {self.address.here}desk")
-                    say(f"{table.campaign.name} is open at {self.address.here}   (Ctrl-C closes the table)")
+                    self.on_open(table)
+                    self.say(f"the game master's desk is at {self.address.here}desk")
+                    self.say(f"{table.campaign.name} is open at {self.address.here}   (Ctrl-C closes the table)")
                     stopped = asyncio.create_task(stopping.wait())
                     await asyncio.wait((serving, stopped), return_when=asyncio.FIRST_COMPLETED)
                 if not stopping.is_set():
                     raise _ended_by_itself(serving)
-                say("closing the table ... (Ctrl-C again ends it immediately)")
+                self.say("closing the table ... (Ctrl-C again ends it immediately)")
                 server.stop()
                 await within(PAGES_MS, "the page", serving)
             has_ended_well = True

@@ -8,6 +8,18 @@ from glyphoxa.plugin import Command, Plugin
 
 CLOUD: Final = Plugin(providers=["glyphoxa.plugins.cloud_providers:ROWS"])
 
+CLUSTER: Final = Plugin(
+    settings={"cluster": "glyphoxa.plugins.cluster.settings:ClusterSettings"},
+    commands={
+        "cluster": Command(
+            "operate",
+            "glyphoxa.plugins.cluster.verb:VERB",
+            "tables on several machines: nodes, placement, draining",
+            "cluster status --config glyphoxa.yaml",
+        )
+    },
+)
+
 DISCORD: Final = Plugin(
     settings={"discord": "glyphoxa.plugins.discord.access:DiscordSettings"},
     checks=["glyphoxa.plugins.discord.access:check"],

@@ -70,6 +70,7 @@ SET idle_in_transaction_session_timeout = {STATEMENT_TIMEOUT_MS};
 """
 _GENERIC_PLAN: Final = "SET plan_cache_mode = force_generic_plan"
 _PLAN_AS_USUAL: Final = "RESET plan_cache_mode"
+_ENTER: Final = "SELECT set_config('glyphoxa.campaign', $1, false), set_config('glyphoxa.epoch', $2, false)"
 
 # By default the extension filters the index's results and may return too few: make it continue until there are
 # enough.
@@ -82,16 +83,19 @@ SET hnsw.scan_mem_multiplier = 2;
 
 
 class CampaignConnection(asyncpg.Connection):
-    """A connection that sees the rows of one campaign at a time (see `0008_isolation.sql`)."""
+    """A connection that sees the rows of one campaign at a time (see `0008_isolation.sql`).
 
-    campaign: str | None = None
+    With an epoch it writes only while that is the campaign's latest (see `0044_cluster.sql`).
+    """
+
+    entered: tuple[str, str] | None = None
     generic_plan: bool | None = False
 
-    async def enter(self, campaign: str, *, generic_plan: bool = False) -> None:
-        if self.campaign != campaign:
-            self.campaign = None  # unknown until the statement succeeds
-            await self.execute("SELECT set_config('glyphoxa.campaign', $1, false)", campaign)
-            self.campaign = campaign
+    async def enter(self, campaign: str, *, epoch: str = "", generic_plan: bool = False) -> None:
+        if self.entered != (campaign, epoch):
+            self.entered = None  # unknown until the statement succeeds
+            await self.execute(_ENTER, campaign, epoch)
+            self.entered = campaign, epoch
         if self.generic_plan != generic_plan:
             self.generic_plan = None
             await self.execute(_GENERIC_PLAN if generic_plan else _PLAN_AS_USUAL)
@@ -184,6 +188,10 @@ class Database:
         embedding_model: The model of the vectors; None when this process computes none.
         any_model: Accept other dimensions and another model: the database is opened to change that.
         max_connections: Two to four are best for one process.
+
+    Attributes:
+        epochs: Those of the tables that are open here, if several machines may open them: a table whose campaign has
+            a later one writes no more, and `use` raises `Unavailable`.
     """
 
     def __init__(
@@ -195,6 +203,7 @@ class Database:
         any_model: bool = False,
         max_connections: int = 4,
     ) -> None:
+        self.epochs: dict[CampaignId, int] = {}
         self._server = server
         self._embedding_dimensions = embedding_dimensions
         self._embedding_model = embedding_model
@@ -250,7 +259,8 @@ class Database:
                 await self._forget(pool)
                 raise
             try:
-                await connection.enter(campaign or "", generic_plan=generic_plan)  # type: ignore[attr-defined] # proxied
+                epoch = str(self.epochs.get(campaign, "")) if campaign else ""
+                await connection.enter(campaign or "", epoch=epoch, generic_plan=generic_plan)  # type: ignore[attr-defined] # proxied
                 yield connection
             except BaseException:  # also when cancelled: no connection may be lost to the pool
                 # Cancelling a query takes a round trip; the caller, already late, does not wait for it.

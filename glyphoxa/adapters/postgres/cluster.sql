@@ -1,0 +1,76 @@
+-- report --
+-- A node reports that it runs. Nodes that were lost are forgotten after a while.
+WITH lost AS (DELETE FROM cluster_nodes WHERE seen_at < clock_timestamp() - interval '10 minutes' AND name <> $1)
+INSERT INTO cluster_nodes (name, url, capacity, memory_used, lag_ms, seen_at)
+    VALUES ($1, $2, $3, $4, $5, clock_timestamp())
+    ON CONFLICT (name) DO UPDATE SET url = excluded.url, capacity = excluded.capacity, seen_at = excluded.seen_at,
+                                     memory_used = excluded.memory_used, lag_ms = excluded.lag_ms;
+
+-- renew --
+-- Renew the leases of the tables that a node holds, and return those that it has: its own and new ones that were placed
+-- on it. A lease that another node has taken over is not among them.
+WITH held AS (SELECT * FROM unnest($2::TEXT[], $3::BIGINT[], $4::TEXT[]) AS h (campaign, epoch, url)),
+renewed AS (
+    UPDATE table_leases l SET until = clock_timestamp() + $5 * interval '1 ms', url = h.url
+      FROM held h WHERE l.campaign = h.campaign AND l.epoch = h.epoch AND l.node = $1
+    RETURNING l.campaign)
+SELECT l.campaign, l.server, l.epoch FROM table_leases l WHERE l.node = $1;
+
+-- nodes --
+-- All nodes, with the number of their leases.
+SELECT n.name, n.url, n.capacity, n.memory_used, n.lag_ms, n.is_draining,
+       n.seen_at > clock_timestamp() - $1 * interval '1 ms' AS is_seen,
+       (SELECT count(*) FROM table_leases l WHERE l.node = n.name)::INT AS tables
+  FROM cluster_nodes n ORDER BY n.name;
+
+-- take --
+-- Give a campaign's table to a node, unless one has it. An epoch is never used twice, even if the database lost the
+-- last of them with its primary: it grows with the time, in microseconds.
+INSERT INTO table_leases AS l (campaign, server, node, epoch, until)
+    VALUES ($1, coalesce((SELECT server FROM campaign_servers WHERE campaign = $1), ''), $2,
+            (extract(epoch FROM clock_timestamp()) * 1000000)::BIGINT, clock_timestamp() + $3 * interval '1 ms')
+    ON CONFLICT (campaign) DO UPDATE
+       SET node = excluded.node, server = excluded.server, epoch = greatest(l.epoch + 1, excluded.epoch),
+           until = excluded.until, url = ''
+     WHERE l.until < clock_timestamp()
+RETURNING epoch;
+
+-- lease --
+SELECT campaign, server, node, epoch, url, until > clock_timestamp() AS is_valid FROM table_leases WHERE campaign = $1;
+
+-- leases --
+SELECT campaign, server, node, epoch, url, until > clock_timestamp() AS is_valid FROM table_leases ORDER BY campaign;
+
+-- expired --
+SELECT campaign FROM table_leases WHERE until < clock_timestamp() ORDER BY until LIMIT $1;
+
+-- release --
+DELETE FROM table_leases WHERE campaign = $1 AND epoch = $2;
+
+-- drain --
+UPDATE cluster_nodes SET is_draining = $2 WHERE name = $1 RETURNING name;
+
+-- forget_node --
+DELETE FROM cluster_nodes WHERE name = $1;
+
+-- server --
+SELECT server FROM campaign_servers WHERE campaign = $1;
+
+-- assign --
+-- Note the database of a campaign that rests: nobody may open it meanwhile, so the caller holds its lease.
+INSERT INTO campaign_servers (campaign, server) VALUES ($1, $2)
+    ON CONFLICT (campaign) DO UPDATE SET server = excluded.server;
+
+-- raise_epoch --
+-- Close the campaign's database to all tables of earlier epochs. Waits for their writes under way. No row: there is a
+-- later one.
+INSERT INTO table_epochs AS e (campaign_id, epoch) VALUES ($1, $2)
+    ON CONFLICT (campaign_id) DO UPDATE SET epoch = excluded.epoch WHERE e.epoch <= excluded.epoch
+RETURNING epoch;
+
+-- files --
+SELECT name, content FROM table_files WHERE campaign_id = $1;
+
+-- keep_file --
+INSERT INTO table_files (campaign_id, name, content) VALUES ($1, $2, $3)
+    ON CONFLICT (campaign_id, name) DO UPDATE SET content = excluded.content;

@@ -1,0 +1,160 @@
+"""The directory of the cluster in PostgreSQL: nodes, the lease of each open table, the database of each campaign."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from glyphoxa.adapters.postgres.server.database import Database
+from glyphoxa.adapters.postgres.server.sql import load_queries
+from glyphoxa.domain.errors import NotFound, Unavailable
+from glyphoxa.domain.ids import CampaignId
+from glyphoxa.plugins.cluster.placement import Node, choose
+
+DEADLINE_MS: Final = 1_000
+OPEN_MS: Final = 30_000
+"""A node opens a table that was placed on it within this time; otherwise another one may."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The right of a node to hold the one live table of a campaign.
+
+    Attributes:
+        server: The campaign's database, by its name in the settings; "" is the directory's own.
+        epoch: Grows with each holder.
+        url: Where the table is reached; "" until it is open.
+        is_valid: False if it was not renewed in time: any node may take it.
+    """
+
+    campaign: CampaignId
+    server: str
+    node: str
+    epoch: int
+    url: str
+    is_valid: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A table that a node has open or is opening."""
+
+    epoch: int
+    url: str = ""
+
+
+class Directory:
+    """Every method raises `Unavailable` while the database is away.
+
+    Args:
+        lease_ms: Validity of a lease after it was renewed.
+    """
+
+    def __init__(self, database: Database, *, lease_ms: int) -> None:
+        self.lease_ms: Final = lease_ms
+        self._database = database
+        self._sql = load_queries("cluster")
+
+    async def report(
+        self, node: Node, held: Mapping[CampaignId, Held]
+    ) -> tuple[Mapping[CampaignId, Lease], Sequence[Node]]:
+        """Report that a node runs, and renew the leases of its tables.
+
+        Returns:
+            The leases that the node has, with those of tables to open; and all nodes.
+        """
+        campaigns, epochs = list(held), [each.epoch for each in held.values()]
+        urls = [each.url for each in held.values()]
+        async with self._database.use(None, deadline_ms=DEADLINE_MS) as connection, connection.transaction():
+            state = (node.name, node.url, node.capacity, node.memory_used, node.lag_ms)
+            await connection.execute(self._sql["report"], *state)
+            rows = await connection.fetch(self._sql["renew"], node.name, campaigns, epochs, urls, self.lease_ms)
+            nodes = [Node(**row) for row in await connection.fetch(self._sql["nodes"], self.lease_ms)]
+        leases = (Lease(row["campaign"], row["server"], node.name, row["epoch"], "", True) for row in rows)
+        return {lease.campaign: lease for lease in leases}, nodes
+
+    async def place(
+        self,
+        campaign: CampaignId,
+        *,
+        chosen: Callable[[Sequence[Node], str], Node] = choose,
+        open_ms: int = OPEN_MS,
+    ) -> Lease:
+        """Return the lease of a campaign's table; place it if no node has it.
+
+        Args:
+            open_ms: The node renews the lease by then.
+
+        Raises:
+            Unavailable: No node takes it.
+        """
+        async with self._database.use(None, deadline_ms=DEADLINE_MS) as connection:
+            for _ in range(2):
+                row = await connection.fetchrow(self._sql["lease"], campaign)
+                if row is not None and row["is_valid"]:
+                    return Lease(**row)
+                nodes = [Node(**each) for each in await connection.fetch(self._sql["nodes"], self.lease_ms)]
+                node = chosen(nodes, campaign)
+                # A row only if nobody else was faster; otherwise the second round finds theirs.
+                await connection.fetchrow(self._sql["take"], campaign, node.name, open_ms)
+            row = await connection.fetchrow(self._sql["lease"], campaign)
+        if row is None or not row["is_valid"]:
+            raise Unavailable(f"the table of {campaign!r} was closed as soon as it was placed; try again")
+        return Lease(**row)
+
+    async def nodes(self) -> list[Node]:
+        async with self._database.use(None, deadline_ms=DEADLINE_MS) as connection:
+            return [Node(**row) for row in await connection.fetch(self._sql["nodes"], self.lease_ms)]
+
+    async def leases(self) -> list[Lease]:
+        async with self._database.use(None, deadline_ms=DEADLINE_MS) as connection:
+            return [Lease(**row) for row in await connection.fetch(self._sql["leases"])]
+
+    async def lease(self, campaign: CampaignId) -> Lease | None:
+        """Return the lease of a campaign's table, valid or not; None if no node has it."""
+        async with self._database.use(None, deadline_ms=DEADLINE_MS) as connection:
+            row = await connection.fetchrow(self._sql["lease"], campaign)
+        return None if row is None else Lease(**row)
+
+    async def expired(self, *, limit: int = 50) -> list[CampaignId]:
+        """Return campaigns whose node did not renew the lease in time, the oldest first."""
+        async with self._database.use(None, deadline_ms=DEADLINE_MS) as connection:
+            return [row["campaign"] for row in await connection.fetch(self._sql["expired"], limit)]
+
+    async def release(self, campaign: CampaignId, epoch: int) -> None:
+        """Give a lease back, unless another node has it by now."""
+        async with self._database.use(None, deadline_ms=DEADLINE_MS) as connection:
+            await connection.execute(self._sql["release"], campaign, epoch)
+
+    async def drain(self, node: str, *, is_draining: bool = True) -> None:
+        """
+        Raises:
+            NotFound: There is no such node.
+        """
+        async with self._database.use(None, deadline_ms=DEADLINE_MS) as connection:
+            if await connection.fetchval(self._sql["drain"], node, is_draining) is None:
+                known = [row["name"] for row in await connection.fetch(self._sql["nodes"], self.lease_ms)]
+                raise NotFound(f"there is no node {node!r}; known: {', '.join(known) or 'none'}")
+
+    async def forget(self, node: str) -> None:
+        """Remove a node that has left."""
+        async with self._database.use(None, deadline_ms=DEADLINE_MS) as connection:
+            await connection.execute(self._sql["forget_node"], node)
+
+    async def assign(self, campaign: CampaignId, server: str) -> None:
+        """Note the database of a campaign. The caller holds its lease."""
+        async with self._database.use(None, deadline_ms=DEADLINE_MS) as connection:
+            await connection.execute(self._sql["assign"], campaign, server)
+
+
+async def raise_epoch(database: Database, campaign: CampaignId, epoch: int) -> None:
+    """Open a campaign's database to the table of this epoch, and close it to tables of earlier ones.
+
+    Raises:
+        Unavailable: A later one was opened; or the database is away.
+    """
+    async with database.use(campaign, deadline_ms=DEADLINE_MS) as connection:
+        if await connection.fetchval(load_queries("cluster")["raise_epoch"], campaign, epoch) is None:
+            raise Unavailable(f"the table of {campaign!r} was moved to another node")
+    database.epochs[campaign] = epoch

@@ -1,0 +1,360 @@
+"""A node: one process that holds tables, and reports to the directory.
+
+    placed ──▶ the node takes the campaign's latest epoch and files ──▶ opens the table ──▶ publishes its address
+    lost   ──▶ the lease runs out ──▶ another node takes it, with a later epoch, and continues the session
+
+A table never shares this process with background reading, which has one of its own (`glyphoxa.app.reader`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from loguru import logger
+
+from glyphoxa.actors.clock import loop_ms
+from glyphoxa.actors.deadline import STEP_MS, ClosingStack, done_within, end_tasks
+from glyphoxa.adapters.postgres.server.database import Database
+from glyphoxa.adapters.postgres.store import open_store
+from glyphoxa.app.memory import database_of
+from glyphoxa.app.models import load_local_models, named, open_embedder
+from glyphoxa.app.reader import open_reader
+from glyphoxa.app.table import Shared, open_table
+from glyphoxa.cli.table_server import PageAddress, TableServer, invitation_lines, servers_of
+from glyphoxa.config.settings import Settings
+from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, Unavailable
+from glyphoxa.domain.ids import CampaignId
+from glyphoxa.npc.table import Table
+from glyphoxa.observability.timing import measure_lag
+from glyphoxa.plugins.cluster.directory import Directory, Held, Lease, raise_epoch
+from glyphoxa.plugins.cluster.placement import Contact, Node, choose
+from glyphoxa.plugins.cluster.settings import ClusterSettings
+from glyphoxa.plugins.cluster.table_files import TableFiles
+from glyphoxa.transcript.sessions import LastSessions
+from glyphoxa.web.access.links import Links
+from glyphoxa.web.serving import bind
+
+REPORTS: Final = 8
+"""Reports to the directory in the time of a lease."""
+QUIET_MS: Final = 30_000
+"""A table that is moved waits so long at most for the end of the turn."""
+CLOSE_MS: Final = 30_000
+
+AskPeer = Callable[[str], Awaitable[bool]]
+"""Asks another node, by its name, whether it reaches the directory. Raises Unavailable if it does not answer."""
+
+
+class Closing:
+    """Tells one table of this process to close: see `glyphoxa.cli.table_server.HowItEnds`."""
+
+    code = 1
+
+    def __init__(self) -> None:
+        self.act: Callable[[], object] = lambda: None
+        self.last_words: Callable[[], int] = lambda: 0
+
+    def attach(self) -> None: ...
+    def begin(self) -> None: ...
+    def closed(self, code: int) -> None: ...
+
+
+@dataclass(slots=True, eq=False)
+class HeldTable:
+    """A table of this node, from its placement to its end.
+
+    Attributes:
+        table: None until it is open.
+        is_moving: It is told to move to another node.
+    """
+
+    lease: Lease
+    url: str = ""
+    table: Table | None = None
+    closing: Closing = field(default_factory=Closing)
+    task: asyncio.Task[None] | None = None
+    is_moving: bool = False
+
+    def close(self) -> None:
+        if self.table is None and self.task is not None:
+            self.task.cancel()
+        self.closing.act()
+
+
+class TableHost:
+    """The tables of this process.
+
+    Args:
+        settings: Those of the node; `data_directory` holds a directory for each table.
+        node: The node as it reports itself, with the base of its tables' addresses.
+        door: The address at which players knock, with a trailing slash.
+        ask_peer: Asks another node.
+    """
+
+    def __init__(self, settings: Settings, node: Node, *, door: str, ask_peer: AskPeer) -> None:
+        self.node = node
+        self.tables: dict[CampaignId, HeldTable] = {}
+        self._settings = settings
+        self._cluster = settings.section(ClusterSettings)
+        self._door = door
+        self._ask_peer = ask_peer
+        self._lags_ms: list[float] = []
+        self._renewed_ms = self._unbroken_ms = loop_ms()
+        self._nodes: Sequence[Node] = ()
+        self._moves: set[asyncio.Task[None]] = set()
+
+    async def open(self, stack: ClosingStack) -> None:
+        """Load what the tables share, and connect. `stack` closes it.
+
+        Raises:
+            InvalidInput: The settings are wrong.
+            Unavailable: The directory is away.
+        """
+        settings = self._settings
+        local = await load_local_models(settings, stack, slots=self.node.capacity, tell=logger.info)
+        self._embedder = await open_embedder(settings, local, stack)
+        database = await self._connect(settings, stack)
+        self.directory = Directory(database, lease_ms=self._cluster.lease_ms)
+        self._databases = {"": database}
+        for name in self._cluster.servers:
+            self._databases[name] = await self._connect(settings_of(settings, name), stack)
+        store = await stack.enter_async_context(open_store(database, embedder=self._embedder))
+        self._shared = Shared(local, named(settings), store, open_reader(settings, store, stack))
+
+    async def _connect(self, settings: Settings, stack: AsyncExitStack) -> Database:
+        database = database_of(settings, self._embedder)
+        stack.push_async_callback(database.close)
+        await database.open()
+        return database
+
+    @property
+    def reaches_directory(self) -> bool:
+        return loop_ms() - self._renewed_ms < self._cluster.lease_ms / 2
+
+    async def run(self) -> None:
+        """Report, open the tables that are placed here, and reopen those of lost nodes, for ever."""
+        lag = asyncio.create_task(measure_lag(lambda late_s: self._lags_ms.append(late_s * 1_000)))
+        every_s = self._cluster.lease_ms / REPORTS / 1_000
+        try:
+            while True:
+                try:
+                    await self._report()
+                except GlyphoxaError as error:
+                    logger.debug("the node is not reported: {}", error)
+                    self._unbroken_ms = loop_ms()
+                    await self._check_contact()
+                await asyncio.sleep(every_s)
+        finally:
+            await end_tasks(lag)
+
+    def invitations(self, campaign: CampaignId) -> list[str]:
+        """Return lines with the links of everybody at an open table; the game master's works once.
+
+        Raises:
+            NotFound: It is not open here.
+        """
+        held = self.tables.get(campaign)
+        if held is None or held.table is None:
+            raise NotFound(f"the table of {campaign!r} is not open on {self.node.name}")
+        return invitation_lines(Links(held.table.campaign, table_directory(self._settings, campaign)))
+
+    async def close(self) -> None:
+        """Close all tables in order; what was said is stored."""
+        tasks = [each.task for each in self.tables.values() if each.task is not None]
+        for each in list(self.tables.values()):
+            each.close()
+        await done_within(CLOSE_MS, asyncio.gather(*tasks, return_exceptions=True))
+        with contextlib.suppress(GlyphoxaError):
+            await self.directory.forget(self.node.name)
+
+    async def find(self, campaign: CampaignId) -> str:
+        """Return the address of a table for the door; see `glyphoxa.plugins.cluster.door.Find`."""
+        return (await self.directory.place(campaign)).url
+
+    async def _report(self) -> None:
+        self._lags_ms, lags = [], sorted(self._lags_ms)
+        lag_ms = lags[int(0.95 * len(lags))] if lags else 0.0
+        node = replace(self.node, memory_used=memory_used(), lag_ms=lag_ms)
+        held = {campaign: Held(each.lease.epoch, each.url) for campaign, each in self.tables.items()}
+        leases, self._nodes = await self.directory.report(node, held)
+        self._renewed_ms = loop_ms()
+        for campaign, each in list(self.tables.items()):
+            lease = leases.get(campaign)
+            if lease is None or lease.epoch != each.lease.epoch:
+                logger.warning("the table of {} was moved to another node; it closes here", campaign)
+                each.close()
+        for campaign, lease in leases.items():
+            if campaign not in self.tables:
+                self._begin(lease)
+        me = next((each for each in self._nodes if each.name == self.node.name), self.node)
+        if me.is_draining:
+            await self._hand_over()
+        elif self._renewed_ms - self._unbroken_ms > self._cluster.lease_ms:
+            # After an outage of the directory all leases have run out: their nodes renew them first.
+            await self._adopt()
+
+    async def _adopt(self) -> None:
+        """Reopen tables whose node did not renew the lease, if this is the node to do it."""
+        for campaign in await self.directory.expired():
+            try:
+                if choose(self._nodes, campaign).name == self.node.name:
+                    lease = await self.directory.place(campaign)
+                    logger.info("the table of {} is reopened on {}", campaign, lease.node)
+            except Unavailable as error:
+                logger.warning("{}", error)
+                return
+
+    async def _check_contact(self) -> None:
+        """Close all tables if this node is cut off, before others reopen them."""
+        contact = partial(Contact, loop_ms() - self._renewed_ms, self._cluster.lease_ms)
+        others = [node.name for node in self._nodes if node.name != self.node.name and node.is_seen]
+        if not contact(0, 0, 0).must_ask:
+            return
+        answers = await asyncio.gather(*(self._ask_peer(name) for name in others), return_exceptions=True)
+        heard = [each for each in answers if isinstance(each, bool)]
+        if contact(len(others), len(heard), sum(heard)).must_close and self.tables:
+            logger.error("this node is cut off from the others and the directory: its tables close")
+            for each in list(self.tables.values()):
+                each.close()
+
+    async def _hand_over(self) -> None:
+        """Tell the tables that they move, and close each between two turns; the directory places it again."""
+        for each in list(self.tables.values()):
+            if not each.is_moving:
+                each.is_moving = True
+                move = asyncio.create_task(self._move(each))
+                self._moves.add(move)
+                move.add_done_callback(self._moves.discard)
+                move.add_done_callback(_log_failure)
+
+    async def _move(self, held: HeldTable) -> None:
+        if held.table is not None:
+            await done_within(QUIET_MS, held.table.wait_until_quiet())
+        held.close()
+        if held.task is not None:
+            await done_within(CLOSE_MS, asyncio.shield(held.task))
+        await self.directory.place(held.lease.campaign)
+
+    def _begin(self, lease: Lease) -> None:
+        held = self.tables[lease.campaign] = HeldTable(lease)
+        held.task = asyncio.create_task(self._hold(held))
+        held.task.add_done_callback(_log_failure)
+
+    async def _hold(self, held: HeldTable) -> None:
+        """Open the table, serve it until it ends, and give the lease back."""
+        lease = held.lease
+        try:
+            database = self._databases.get(lease.server)
+            if database is None:
+                raise InvalidInput(f"cluster.servers has no {lease.server!r}, which holds campaign {lease.campaign!r}")
+            await raise_epoch(database, lease.campaign, lease.epoch)
+            await self._serve(held, database)
+        finally:
+            self.tables.pop(lease.campaign, None)
+            for each in self._databases.values():
+                if each.epochs.get(lease.campaign) == lease.epoch:
+                    del each.epochs[lease.campaign]
+            with contextlib.suppress(GlyphoxaError):
+                await self.directory.release(lease.campaign, lease.epoch)
+
+    async def _serve(self, held: HeldTable, database: Database) -> None:
+        campaign = held.lease.campaign
+        directory = table_directory(self._settings, campaign)
+        files = TableFiles(database, campaign, directory)
+        await files.restore()
+        settings = settings_of(self._settings, held.lease.server).model_copy(update={"data_dir": directory})
+        last = LastSessions(directory).of(campaign)
+        session = last.session if last is not None and last.closed_ms is None else None
+
+        def is_open(table: Table) -> None:
+            held.table, held.url = table, address.here
+
+        async with ClosingStack() as stack:
+            store = await stack.enter_async_context(open_store(database, embedder=self._embedder))
+            listener = stack.enter_context(self._listener())
+            address = self._address(campaign, listener.getsockname()[1])
+            stored = await store.campaigns.get(campaign)
+            following = asyncio.create_task(files.follow())
+            stack.push_step("its files", STEP_MS, partial(self._keep, files, following))
+            await TableServer(
+                settings,
+                stored,
+                session,
+                address,
+                listener,
+                open_table=partial(open_table, shared=replace(self._shared, store=store)),
+                say=lambda _: None,  # its lines hold links: see `invitations`
+                on_open=is_open,
+            ).run(held.closing)
+
+    async def _keep(self, files: TableFiles, following: asyncio.Task[None]) -> None:
+        await end_tasks(following)
+        with contextlib.suppress(GlyphoxaError):
+            await files.keep()
+
+    def _listener(self) -> socket.socket:
+        host = urlsplit(self.node.url).hostname or "127.0.0.1"
+        ports = self._cluster.table_ports
+        options = ("the node's address", "cluster.table_ports")
+        if ports is None:
+            return bind(host, 0, options=options)
+        for port in range(ports[0], ports[1] + 1):
+            with contextlib.suppress(Unavailable):
+                return bind(host, port, options=options)
+        raise Unavailable(f"all of cluster.table_ports {ports[0]} to {ports[1]} are in use")
+
+    def _address(self, campaign: CampaignId, port: int) -> PageAddress:
+        door = urlsplit(self._door)
+        base = urlsplit(self.node.url)
+        here = f"http://{base.hostname}:{port}/"
+        return PageAddress(
+            here,
+            f"{self._door}t/{campaign}/",
+            (),
+            is_open=False,
+            hosts=(door.hostname or "",),
+            ice_servers=servers_of(self._settings.server.ice_servers),
+        )
+
+
+def table_directory(settings: Settings, campaign: CampaignId) -> Path:
+    return settings.data_directory / "tables" / campaign
+
+
+def settings_of(settings: Settings, server: str, environ: Mapping[str, str] | None = None) -> Settings:
+    """Return the settings for campaigns of one of the databases.
+
+    Raises:
+        InvalidInput: Its environment variable is not set.
+    """
+    if not server:
+        return settings
+    variable = settings.section(ClusterSettings).servers[server]
+    dsn = (os.environ if environ is None else environ).get(variable)
+    if not dsn:
+        raise InvalidInput(f"cluster.servers.{server}: {variable} is not set; set it to the DSN of that database")
+    return settings.model_copy(update={"memory": settings.memory.model_copy(update={"postgres_dsn": dsn})})
+
+
+def memory_used() -> float:
+    """Return the share of this machine's memory that is in use, 0 to 1; 0 where that is unknown."""
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return 0.0
+    kib = {name: int(rest.split()[0]) for name, _, rest in (line.partition(":") for line in lines)}
+    return 1 - kib["MemAvailable"] / kib["MemTotal"]
+
+
+def _log_failure(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        logger.opt(exception=None if isinstance(error, GlyphoxaError) else error).error("a table ended: {}", error)

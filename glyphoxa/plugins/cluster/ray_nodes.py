@@ -1,0 +1,191 @@
+"""Run nodes as actors of a Ray cluster: Ray starts them on its machines, and starts them again when they end.
+
+Ray is imported here alone, and only for `glyphoxa cluster up` and what runs on its machines.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import secrets
+from typing import Any, Final
+
+import ray
+from aiohttp import web
+from loguru import logger
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from glyphoxa.actors.deadline import ClosingStack
+from glyphoxa.config.settings import Settings
+from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable
+from glyphoxa.domain.ids import CampaignId
+from glyphoxa.observability import log
+from glyphoxa.plugins.cluster.door import Door
+from glyphoxa.plugins.cluster.node import TableHost
+from glyphoxa.plugins.cluster.placement import Node
+from glyphoxa.plugins.cluster.settings import ClusterSettings
+
+RESOURCE: Final = "glyphoxa_tables"
+"""Custom resource of a Ray machine: the tables that it can hold. `ray start --resources '{"glyphoxa_tables": 6}'`."""
+NAMESPACE: Final = "glyphoxa"
+_PREFIX: Final = "glyphoxa-node-"
+_ASK_S: Final = 1.0
+
+
+class RayNode:
+    """The actor: one process with its tables. The first on a machine also answers at the door.
+
+    Args:
+        slot: Its name in Ray, which stays when Ray starts it again. The directory gets a new name each time: a table of
+            an earlier process is another holder's.
+    """
+
+    def __init__(self, settings: Settings, slot: str, capacity: int, door: str) -> None:
+        address = ray.util.get_node_ip_address()  # type: ignore[no-untyped-call]
+        name = f"{slot}-{secrets.token_hex(2)}"
+        self._settings, self._slot = settings, slot
+        self._host = TableHost(settings, Node(name, f"http://{address}/", capacity), door=door, ask_peer=self._ask)
+        self._peers: dict[str, Any] = {}
+        self._running: asyncio.Task[None] | None = None
+        self._ready = asyncio.Event()
+
+    async def start(self) -> str:
+        """Start the node, if it does not run yet; return its name once it takes tables."""
+        if self._running is None:
+            shown = self._settings.logging
+            log.set_up(level=shown.level, with_content=shown.content, form=shown.form)
+            self._running = asyncio.create_task(self._run())
+        waiting = asyncio.create_task(self._ready.wait())
+        await asyncio.wait((self._running, waiting), return_when=asyncio.FIRST_COMPLETED)
+        waiting.cancel()
+        if self._running.done():
+            self._running.result()
+        return self._host.node.name
+
+    async def reaches_directory(self) -> bool:
+        return self._host.reaches_directory
+
+    async def invitations(self, campaign: str) -> list[str]:
+        return await asyncio.to_thread(self._host.invitations, CampaignId(campaign))
+
+    async def stop(self) -> None:
+        """Close all tables, and end."""
+        await self._host.close()
+        if self._running is not None:
+            self._running.cancel()
+
+    async def _run(self) -> None:
+        async with ClosingStack() as stack:
+            await self._host.open(stack)
+            await self._open_door(stack)
+            self._ready.set()
+            await self._host.run()
+
+    async def _open_door(self, stack: ClosingStack) -> None:
+        runner = web.AppRunner(Door(self._host.find).app(), access_log=None)
+        await runner.setup()
+        stack.push_async_callback(runner.cleanup)
+        settings = self._settings
+        port = settings.section(ClusterSettings).door_port
+        try:
+            await web.TCPSite(runner, settings.server.host, port).start()
+        except OSError as error:
+            logger.info("another process of this machine answers at port {}: {}", port, error.strerror)
+
+    async def _ask(self, name: str) -> bool:
+        """Ask another node whether it reaches the directory. Raises: Unavailable: It does not answer."""
+        slot = name.rpartition("-")[0]
+        try:
+            async with asyncio.timeout(_ASK_S):
+                if slot not in self._peers:
+                    self._peers[slot] = await asyncio.to_thread(ray.get_actor, slot, NAMESPACE)
+                return bool(await self._peers[slot].reaches_directory.remote())
+        except (TimeoutError, ValueError, ray.exceptions.RayError) as error:
+            raise Unavailable(f"node {name} does not answer: {type(error).__name__}") from None
+
+
+def connect(address: str) -> None:
+    """Connect to a Ray cluster.
+
+    Raises:
+        Unavailable: There is none at this address.
+    """
+    try:
+        ray.init(address=address, namespace=NAMESPACE, log_to_driver=False, logging_level=logging.ERROR)
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        raise Unavailable(
+            f"no Ray cluster at {address!r}: {error}; start one: ray start --head --resources '{{\"{RESOURCE}\": 6}}'"
+        ) from None
+
+
+def start_nodes(settings: Settings, *, door: str) -> list[str]:
+    """Start the nodes that are missing, on all machines with the resource; return the names of all.
+
+    Raises:
+        InvalidInput: No machine has the resource.
+        GlyphoxaError: A node does not start; the text says why.
+    """
+    most = settings.section(ClusterSettings).tables_per_node
+    starting = []
+    for machine in ray.nodes():  # type: ignore[no-untyped-call]
+        tables = int(machine["Resources"].get(RESOURCE, 0)) if machine["Alive"] else 0
+        for n, capacity in enumerate(_shares(tables, most)):
+            slot = f"{_PREFIX}{machine['NodeID'][:8]}-{n}"
+            actor: Any = (
+                ray.remote(RayNode)
+                .options(
+                    name=slot,
+                    get_if_exists=True,
+                    lifetime="detached",
+                    max_restarts=-1,
+                    num_cpus=0,
+                    resources={RESOURCE: capacity},
+                    max_concurrency=100,
+                    scheduling_strategy=NodeAffinitySchedulingStrategy(machine["NodeID"], soft=False),
+                )
+                .remote(settings, slot, capacity, door)
+            )
+            starting.append(actor.start.remote())
+    if not starting:
+        raise InvalidInput(
+            f"no machine of the Ray cluster has the resource {RESOURCE!r}; start each with the number of tables that "
+            f"it can hold: ray start --resources '{{\"{RESOURCE}\": 6}}'"
+        )
+    try:
+        return list(ray.get(starting))
+    except ray.exceptions.RayTaskError as error:
+        raise error.cause if isinstance(error.cause, GlyphoxaError) else Unavailable(str(error.cause)) from None
+
+
+def _shares(tables: int, most: int) -> list[int]:
+    """Return how many tables each process of a machine holds: as few processes as hold all, equally full."""
+    n = -(-tables // most)
+    return [tables // n + (1 if each < tables % n else 0) for each in range(n)]
+
+
+def stop_nodes() -> int:
+    """Close all tables and end all nodes; return how many there were."""
+    actors = [
+        ray.get_actor(each["name"], NAMESPACE)
+        for each in ray.util.list_named_actors(all_namespaces=True)
+        if each["namespace"] == NAMESPACE and each["name"].startswith(_PREFIX)
+    ]
+    for actor in actors:
+        with contextlib.suppress(ray.exceptions.RayError):
+            ray.get(actor.stop.remote(), timeout=60)
+        ray.kill(actor)
+    return len(actors)
+
+
+def invitations(node: str, campaign: CampaignId) -> list[str]:
+    """Return lines with the links of everybody at a table.
+
+    Raises:
+        Unavailable: The node does not answer.
+    """
+    try:
+        actor = ray.get_actor(node.rpartition("-")[0], NAMESPACE)
+        return list(ray.get(actor.invitations.remote(campaign), timeout=10))
+    except (ValueError, ray.exceptions.RayError) as error:
+        raise Unavailable(f"node {node} does not answer: {type(error).__name__}") from None

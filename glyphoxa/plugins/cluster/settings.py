@@ -1,0 +1,29 @@
+"""The settings of a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated
+
+from pydantic import Field
+
+from glyphoxa.config.sections import Section
+
+
+class ClusterSettings(Section):
+    """Tables on several machines, with `glyphoxa cluster`.
+
+    Attributes:
+        tables_per_node: Tables that one process holds. `benchmarks.load` measures how many it can hold without a gap.
+        lease_ms: A node that does not report for so long has lost its tables: other nodes reopen them. Milliseconds.
+        table_ports: First and last port of a node's tables; by default any free ports.
+        servers: Other databases that hold campaigns, by name: the environment variable with the DSN of each. Campaigns
+            that `cluster move` has not moved are in the database of `memory.postgres_dsn`.
+        door_port: Port of the address at which players knock, on each node.
+    """
+
+    tables_per_node: Annotated[int, Field(ge=1, le=200)] = 3
+    lease_ms: Annotated[int, Field(ge=1_000, le=60_000)] = 4_000
+    table_ports: tuple[Annotated[int, Field(ge=1, le=65_535)], Annotated[int, Field(ge=1, le=65_535)]] | None = None
+    servers: Mapping[str, str] = {}
+    door_port: Annotated[int, Field(ge=0, le=65_535)] = 7_880

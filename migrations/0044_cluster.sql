@@ -1,0 +1,68 @@
+-- Tables on several machines. One machine alone writes none of this.
+
+-- The machines. Kept in the directory: the database that the settings name.
+CREATE TABLE cluster_nodes (
+    name TEXT PRIMARY KEY,
+    url TEXT NOT NULL,
+    capacity INT NOT NULL CHECK (capacity >= 0),
+    memory_used REAL NOT NULL DEFAULT 0,
+    lag_ms REAL NOT NULL DEFAULT 0,
+    is_draining BOOLEAN NOT NULL DEFAULT false,
+    seen_at TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp());
+
+-- The one live table of a campaign. It names campaigns of other databases, too, so it refers to none of this one, and
+-- its column has another name than that of the rows that only their own campaign may see.
+CREATE TABLE table_leases (
+    campaign TEXT PRIMARY KEY,
+    server TEXT NOT NULL,
+    node TEXT NOT NULL,
+    epoch BIGINT NOT NULL,
+    url TEXT NOT NULL DEFAULT '',
+    until TIMESTAMPTZ NOT NULL);
+CREATE INDEX idx_table_leases_node ON table_leases (node);
+CREATE INDEX idx_table_leases_until ON table_leases (until);
+
+-- The database of each campaign, by its name in the settings; a campaign without a row is in the directory itself.
+CREATE TABLE campaign_servers (
+    campaign TEXT PRIMARY KEY,
+    server TEXT NOT NULL);
+
+-- The latest epoch with which a campaign's table was opened. A table of an earlier one may write no more, even if it
+-- does not know yet that it has been moved. The second key makes a change of the epoch wait for writes under way.
+CREATE TABLE table_epochs (
+    campaign_id TEXT PRIMARY KEY,
+    epoch BIGINT NOT NULL,
+    UNIQUE (campaign_id, epoch));
+
+-- Small files of a table's data directory (links, consents, last session), so that it can be opened elsewhere.
+CREATE TABLE table_files (
+    campaign_id TEXT NOT NULL,
+    name TEXT NOT NULL,
+    content BYTEA NOT NULL,
+    PRIMARY KEY (campaign_id, name));
+SELECT glyphoxa_isolate();
+
+CREATE FUNCTION glyphoxa_hold_epoch() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    held TEXT := current_setting('glyphoxa.epoch', true);
+BEGIN
+    IF held <> '' THEN
+        PERFORM FROM table_epochs
+          WHERE campaign_id = current_setting('glyphoxa.campaign') AND epoch = held::BIGINT FOR KEY SHARE;
+        IF NOT FOUND THEN
+            RAISE EXCEPTION 'the table was moved to another machine' USING ERRCODE = 'object_not_in_prerequisite_state';
+        END IF;
+    END IF;
+    RETURN NULL;
+END $$;
+
+DO $$
+DECLARE
+    written TEXT;
+BEGIN
+    FOREACH written IN ARRAY ARRAY['sessions', 'session_entries', 'turns', 'session_states', 'world_events',
+                                   'story_days', 'table_controls', 'table_files'] LOOP
+        EXECUTE format('CREATE TRIGGER hold_epoch BEFORE INSERT OR UPDATE OR DELETE ON %I '
+                       'FOR EACH STATEMENT EXECUTE FUNCTION glyphoxa_hold_epoch()', written);
+    END LOOP;
+END $$;

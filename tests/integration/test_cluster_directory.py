@@ -1,0 +1,132 @@
+"""The directory of a cluster: one live table of a campaign, and what happens when a node stops reporting."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+
+import pytest
+
+from glyphoxa.adapters.postgres.server.database import Database
+from glyphoxa.adapters.postgres.store import Store, open_store
+from glyphoxa.domain.errors import NotFound, Unavailable
+from glyphoxa.domain.ids import CampaignId, SessionId
+from glyphoxa.plugins.cluster.directory import Directory, Held, raise_epoch
+from glyphoxa.plugins.cluster.placement import Node
+from tests.support.builders import an_utterance
+
+MOOR, S = CampaignId("moor"), SessionId("s")
+LONG_MS, SHORT_MS = 60_000, 1
+NONE: Mapping[CampaignId, Held] = {}
+
+
+@pytest.fixture
+async def store(dsn: str) -> AsyncIterator[Store]:
+    async with open_store(Database(dsn, max_connections=4)) as opened:
+        yield opened
+
+
+@pytest.fixture
+def directory(store: Store) -> Directory:
+    return Directory(store.database, lease_ms=LONG_MS)
+
+
+def node(name: str, *, capacity: int = 3) -> Node:
+    return Node(name, f"http://{name}.example", capacity)
+
+
+async def test_racing_placers_agree_on_one_node(directory: Directory) -> None:
+    for each in ("a", "b", "c"):
+        await directory.report(node(each), NONE)
+    leases = await asyncio.gather(*(directory.place(MOOR) for _ in range(12)))
+    assert {(lease.node, lease.epoch) for lease in leases} == {(leases[0].node, leases[0].epoch)}
+
+
+async def test_tables_are_spread_evenly_until_all_nodes_are_full(directory: Directory) -> None:
+    for each in ("a", "b", "c"):
+        await directory.report(node(each, capacity=2), NONE)
+    placed = [(await directory.place(CampaignId(f"c{n}"))).node for n in range(6)]
+    assert {each: placed.count(each) for each in "abc"} == {"a": 2, "b": 2, "c": 2}
+    with pytest.raises(Unavailable, match="no node can take the table of 'c6': a holds 2 of 2 tables"):
+        await directory.place(CampaignId("c6"))
+
+
+async def test_a_node_learns_which_tables_were_placed_on_it(directory: Directory) -> None:
+    await directory.report(node("a"), NONE)
+    placed = await directory.place(MOOR)
+    leases, nodes = await directory.report(node("a"), NONE)
+    assert leases[MOOR].epoch == placed.epoch
+    assert [(each.name, each.tables) for each in nodes] == [("a", 1)]
+
+
+async def test_the_address_is_known_once_the_table_is_open(directory: Directory) -> None:
+    await directory.report(node("a"), NONE)
+    epoch = (await directory.place(MOOR)).epoch
+    await directory.report(node("a"), {MOOR: Held(epoch, "http://a.example:9000/")})
+    assert (await directory.place(MOOR)).url == "http://a.example:9000/"
+
+
+async def test_a_table_whose_node_stops_reporting_goes_to_another_with_a_later_epoch(store: Store) -> None:
+    short = Directory(store.database, lease_ms=SHORT_MS)
+    await short.report(node("a"), NONE)
+    long = Directory(store.database, lease_ms=LONG_MS)
+    first = await long.place(MOOR, chosen=lambda nodes, _: nodes[0])
+    await short.report(node("a"), {MOOR: Held(first.epoch)})  # renewed for a millisecond
+    await asyncio.sleep(0.01)
+    assert await long.expired() == [MOOR]
+    await long.report(node("b"), NONE)
+    second = await long.place(MOOR, chosen=lambda nodes, _: nodes[1])
+    assert (second.node, second.epoch > first.epoch) == ("b", True)
+    leases, _ = await short.report(node("a"), {MOOR: Held(first.epoch)})
+    assert leases == {}
+
+
+async def test_a_released_lease_is_free_at_once_and_a_late_release_is_ignored(directory: Directory) -> None:
+    await directory.report(node("a"), NONE)
+    first = await directory.place(MOOR)
+    await directory.release(MOOR, first.epoch)
+    second = await directory.place(MOOR)
+    await directory.release(MOOR, first.epoch)
+    assert second.epoch > first.epoch
+    assert (await directory.place(MOOR)).epoch == second.epoch
+
+
+async def test_a_draining_node_takes_no_new_table(directory: Directory) -> None:
+    await directory.report(node("a"), NONE)
+    await directory.report(node("b"), NONE)
+    await directory.drain("a")
+    assert {(await directory.place(CampaignId(f"c{n}"))).node for n in range(3)} == {"b"}
+    with pytest.raises(NotFound, match="there is no node 'z'; known: a, b"):
+        await directory.drain("z")
+
+
+async def test_a_table_of_an_earlier_epoch_writes_nothing_more(store: Store, dsn: str) -> None:
+    said = an_utterance("The mill burns.", campaign_id=MOOR, session_id=S)
+    async with open_store(dsn) as elsewhere:
+        await raise_epoch(store.database, MOOR, 7)
+        await store.log.append([said])
+        await raise_epoch(elsewhere.database, MOOR, 8)
+        late = an_utterance("I saw it.", id="u2", campaign_id=MOOR, session_id=S)
+        with pytest.raises(Unavailable, match="the table was moved to another machine"):
+            await store.log.append([late])
+        await elsewhere.log.append([late])
+        with pytest.raises(Unavailable, match="the table of 'moor' was moved to another node"):
+            await raise_epoch(store.database, MOOR, 7)
+        assert await elsewhere.log.count(MOOR, S) == 2
+
+
+async def test_a_new_epoch_waits_for_a_write_under_way(store: Store, dsn: str) -> None:
+    async with open_store(dsn) as elsewhere:
+        await raise_epoch(store.database, MOOR, 7)
+        async with store.database.use(MOOR) as connection, connection.transaction():
+            await connection.execute("INSERT INTO sessions (campaign_id, id, started_at) VALUES ('moor', 's', now())")
+            raising = asyncio.create_task(raise_epoch(elsewhere.database, MOOR, 8))
+            while not await connection.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted"):
+                assert not raising.done()
+                await asyncio.sleep(0.01)
+        await raising
+
+
+async def test_one_machine_alone_writes_without_an_epoch(store: Store) -> None:
+    await store.log.append([an_utterance("The mill burns.", campaign_id=MOOR, session_id=S)])
+    assert await store.log.count(MOOR, S) == 1
