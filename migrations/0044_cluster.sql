@@ -5,6 +5,7 @@ CREATE TABLE cluster_nodes (
     name TEXT PRIMARY KEY,
     url TEXT NOT NULL,
     capacity INT NOT NULL CHECK (capacity >= 0),
+    tables INT NOT NULL DEFAULT 0,
     memory_used REAL NOT NULL DEFAULT 0,
     lag_ms REAL NOT NULL DEFAULT 0,
     is_draining BOOLEAN NOT NULL DEFAULT false,

@@ -54,9 +54,9 @@ async def test_tables_are_spread_evenly_until_all_nodes_are_full(directory: Dire
 async def test_a_node_learns_which_tables_were_placed_on_it(directory: Directory) -> None:
     await directory.report(node("a"), NONE)
     placed = await directory.place(MOOR)
-    leases, nodes = await directory.report(node("a"), NONE)
-    assert leases[MOOR].epoch == placed.epoch
-    assert [(each.name, each.tables) for each in nodes] == [("a", 1)]
+    reported = await directory.report(node("a"), NONE)
+    assert reported.leases[MOOR].epoch == placed.epoch
+    assert [(each.name, each.tables) for each in await directory.nodes()] == [("a", 1)]
 
 
 async def test_the_address_is_known_once_the_table_is_open(directory: Directory) -> None:
@@ -73,12 +73,24 @@ async def test_a_table_whose_node_stops_reporting_goes_to_another_with_a_later_e
     first = await long.place(MOOR, chosen=lambda nodes, _: nodes[0])
     await short.report(node("a"), {MOOR: Held(first.epoch)})  # renewed for a millisecond
     await asyncio.sleep(0.01)
-    assert await long.expired() == [MOOR]
-    await long.report(node("b"), NONE)
-    second = await long.place(MOOR, chosen=lambda nodes, _: nodes[1])
+    assert (await long.report(node("b"), NONE)).lost == 1
+    assert await long.adopt("b", most=5) == [MOOR]
+    second = await long.lease(MOOR)
+    assert second is not None
     assert (second.node, second.epoch > first.epoch) == ("b", True)
-    leases, _ = await short.report(node("a"), {MOOR: Held(first.epoch)})
-    assert leases == {}
+    assert (await short.report(node("a"), {MOOR: Held(first.epoch)})).leases == {}
+
+
+async def test_two_nodes_take_over_different_tables(store: Store) -> None:
+    short, long = (Directory(store.database, lease_ms=each) for each in (SHORT_MS, LONG_MS))
+    for each in ("a", "b", "lost"):
+        await long.report(node(each, capacity=20), NONE)
+    campaigns = {CampaignId(f"c{n}") for n in range(20)}
+    held = {each: Held((await long.place(each, chosen=lambda nodes, _: nodes[-1])).epoch) for each in campaigns}
+    await short.report(node("lost", capacity=20), held)
+    await asyncio.sleep(0.01)
+    taken = await asyncio.gather(short.adopt("a", most=12), short.adopt("b", most=12))
+    assert (sum(map(len, taken)), set().union(*taken)) == (20, campaigns)
 
 
 async def test_a_released_lease_is_free_at_once_and_a_late_release_is_ignored(directory: Directory) -> None:

@@ -1,10 +1,12 @@
 -- report --
 -- A node reports that it runs. Nodes that were lost are forgotten after a while.
 WITH lost AS (DELETE FROM cluster_nodes WHERE seen_at < clock_timestamp() - interval '10 minutes' AND name <> $1)
-INSERT INTO cluster_nodes (name, url, capacity, memory_used, lag_ms, seen_at)
+INSERT INTO cluster_nodes AS n (name, url, capacity, memory_used, lag_ms, seen_at)
     VALUES ($1, $2, $3, $4, $5, clock_timestamp())
     ON CONFLICT (name) DO UPDATE SET url = excluded.url, capacity = excluded.capacity, seen_at = excluded.seen_at,
-                                     memory_used = excluded.memory_used, lag_ms = excluded.lag_ms;
+                                     memory_used = excluded.memory_used, lag_ms = excluded.lag_ms,
+                                     tables = (SELECT count(*) FROM table_leases WHERE node = $1)
+RETURNING is_draining, (SELECT count(*) FROM table_leases WHERE until < clock_timestamp())::INT AS lost;
 
 -- renew --
 -- Renew the leases of the tables that a node holds, and return those that it has: its own and new ones that were placed
@@ -12,37 +14,45 @@ INSERT INTO cluster_nodes (name, url, capacity, memory_used, lag_ms, seen_at)
 WITH held AS (SELECT * FROM unnest($2::TEXT[], $3::BIGINT[], $4::TEXT[]) AS h (campaign, epoch, url)),
 renewed AS (
     UPDATE table_leases l SET until = clock_timestamp() + $5 * interval '1 ms', url = h.url
-      FROM held h WHERE l.campaign = h.campaign AND l.epoch = h.epoch AND l.node = $1
-    RETURNING l.campaign)
-SELECT l.campaign, l.server, l.epoch FROM table_leases l WHERE l.node = $1;
+      FROM held h WHERE l.campaign = h.campaign AND l.epoch = h.epoch AND l.node = $1)
+SELECT campaign, server, node, epoch, url, until > clock_timestamp() AS is_valid FROM table_leases WHERE node = $1;
 
 -- nodes --
--- All nodes, with the number of their leases.
-SELECT n.name, n.url, n.capacity, n.memory_used, n.lag_ms, n.is_draining,
-       n.seen_at > clock_timestamp() - $1 * interval '1 ms' AS is_seen,
-       (SELECT count(*) FROM table_leases l WHERE l.node = n.name)::INT AS tables
-  FROM cluster_nodes n ORDER BY n.name;
+SELECT name, url, capacity, tables, memory_used, lag_ms, is_draining,
+       seen_at > clock_timestamp() - $1 * interval '1 ms' AS is_seen
+  FROM cluster_nodes ORDER BY name;
 
 -- take --
--- Give a campaign's table to a node, unless one has it. An epoch is never used twice, even if the database lost the
--- last of them with its primary: it grows with the time, in microseconds.
+-- Give a campaign's table to a node, unless one has it or this one is full by now. An epoch is never used twice, even if
+-- the database lost the last of them with its primary: it grows with the time, in microseconds.
+WITH fits AS (UPDATE cluster_nodes SET tables = tables + 1 WHERE name = $2 AND tables < capacity RETURNING name)
 INSERT INTO table_leases AS l (campaign, server, node, epoch, until)
-    VALUES ($1, coalesce((SELECT server FROM campaign_servers WHERE campaign = $1), ''), $2,
-            (extract(epoch FROM clock_timestamp()) * 1000000)::BIGINT, clock_timestamp() + $3 * interval '1 ms')
+    SELECT $1, coalesce((SELECT server FROM campaign_servers WHERE campaign = $1), ''), name,
+           (extract(epoch FROM clock_timestamp()) * 1000000)::BIGINT, clock_timestamp() + $3 * interval '1 ms'
+      FROM fits
     ON CONFLICT (campaign) DO UPDATE
        SET node = excluded.node, server = excluded.server, epoch = greatest(l.epoch + 1, excluded.epoch),
            until = excluded.until, url = ''
      WHERE l.until < clock_timestamp()
 RETURNING epoch;
 
+-- adopt --
+-- Take over tables whose node was lost, at most $2. Each node begins elsewhere in the list, and waits for nobody.
+WITH lost AS (
+    SELECT campaign FROM table_leases WHERE until < clock_timestamp()
+     ORDER BY hashtext(campaign || $1) LIMIT $2 FOR UPDATE SKIP LOCKED),
+fits AS (UPDATE cluster_nodes SET tables = tables + (SELECT count(*) FROM lost) WHERE name = $1)
+UPDATE table_leases l
+   SET node = $1, epoch = greatest(l.epoch + 1, (extract(epoch FROM clock_timestamp()) * 1000000)::BIGINT),
+       until = clock_timestamp() + $3 * interval '1 ms', url = ''
+  FROM lost WHERE l.campaign = lost.campaign
+RETURNING l.campaign;
+
 -- lease --
 SELECT campaign, server, node, epoch, url, until > clock_timestamp() AS is_valid FROM table_leases WHERE campaign = $1;
 
 -- leases --
 SELECT campaign, server, node, epoch, url, until > clock_timestamp() AS is_valid FROM table_leases ORDER BY campaign;
-
--- expired --
-SELECT campaign FROM table_leases WHERE until < clock_timestamp() ORDER BY until LIMIT $1;
 
 -- release --
 DELETE FROM table_leases WHERE campaign = $1 AND epoch = $2;

@@ -15,6 +15,7 @@ from glyphoxa.plugins.cluster.placement import Node, choose
 DEADLINE_MS: Final = 1_000
 OPEN_MS: Final = 30_000
 """A node opens a table that was placed on it within this time; otherwise another one may."""
+_TRIES: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,20 @@ class Held:
     url: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """The answer to a node's report.
+
+    Attributes:
+        leases: Those that the node has, with those of tables that it is to open.
+        lost: Tables of all nodes that were not renewed in time.
+    """
+
+    leases: Mapping[CampaignId, Lease]
+    is_draining: bool
+    lost: int
+
+
 class Directory:
     """Every method raises `Unavailable` while the database is away.
 
@@ -56,23 +71,16 @@ class Directory:
         self._database = database
         self._sql = load_queries("cluster")
 
-    async def report(
-        self, node: Node, held: Mapping[CampaignId, Held]
-    ) -> tuple[Mapping[CampaignId, Lease], Sequence[Node]]:
-        """Report that a node runs, and renew the leases of its tables.
-
-        Returns:
-            The leases that the node has, with those of tables to open; and all nodes.
-        """
+    async def report(self, node: Node, held: Mapping[CampaignId, Held]) -> Reported:
+        """Report that a node runs, and renew the leases of its tables."""
         campaigns, epochs = list(held), [each.epoch for each in held.values()]
         urls = [each.url for each in held.values()]
+        state = (node.name, node.url, node.capacity, node.memory_used, node.lag_ms)
         async with self._database.use(None, deadline_ms=DEADLINE_MS) as connection, connection.transaction():
-            state = (node.name, node.url, node.capacity, node.memory_used, node.lag_ms)
-            await connection.execute(self._sql["report"], *state)
-            rows = await connection.fetch(self._sql["renew"], node.name, campaigns, epochs, urls, self.lease_ms)
-            nodes = [Node(**row) for row in await connection.fetch(self._sql["nodes"], self.lease_ms)]
-        leases = (Lease(row["campaign"], row["server"], node.name, row["epoch"], "", True) for row in rows)
-        return {lease.campaign: lease for lease in leases}, nodes
+            row = await connection.fetchrow(self._sql["report"], *state)
+            leases = await connection.fetch(self._sql["renew"], node.name, campaigns, epochs, urls, self.lease_ms)
+        is_draining, lost = (False, 0) if row is None else (row["is_draining"], row["lost"])
+        return Reported({each["campaign"]: Lease(**each) for each in leases}, is_draining, lost)
 
     async def place(
         self,
@@ -90,13 +98,13 @@ class Directory:
             Unavailable: No node takes it.
         """
         async with self._database.use(None, deadline_ms=DEADLINE_MS) as connection:
-            for _ in range(2):
+            for _ in range(_TRIES):
                 row = await connection.fetchrow(self._sql["lease"], campaign)
                 if row is not None and row["is_valid"]:
                     return Lease(**row)
                 nodes = [Node(**each) for each in await connection.fetch(self._sql["nodes"], self.lease_ms)]
                 node = chosen(nodes, campaign)
-                # A row only if nobody else was faster; otherwise the second round finds theirs.
+                # No lease: somebody else was faster, and the next round finds theirs; or the node is full by now.
                 await connection.fetchrow(self._sql["take"], campaign, node.name, open_ms)
             row = await connection.fetchrow(self._sql["lease"], campaign)
         if row is None or not row["is_valid"]:
@@ -117,10 +125,10 @@ class Directory:
             row = await connection.fetchrow(self._sql["lease"], campaign)
         return None if row is None else Lease(**row)
 
-    async def expired(self, *, limit: int = 50) -> list[CampaignId]:
-        """Return campaigns whose node did not renew the lease in time, the oldest first."""
+    async def adopt(self, node: str, *, most: int, open_ms: int = OPEN_MS) -> list[CampaignId]:
+        """Take over tables of lost nodes; return which."""
         async with self._database.use(None, deadline_ms=DEADLINE_MS) as connection:
-            return [row["campaign"] for row in await connection.fetch(self._sql["expired"], limit)]
+            return [row["campaign"] for row in await connection.fetch(self._sql["adopt"], node, most, open_ms)]
 
     async def release(self, campaign: CampaignId, epoch: int) -> None:
         """Give a lease back, unless another node has it by now."""

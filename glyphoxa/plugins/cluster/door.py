@@ -19,6 +19,7 @@ import aiohttp
 from aiohttp import web
 from loguru import logger
 from multidict import CIMultiDict
+from yarl import URL
 
 from glyphoxa.domain.errors import GlyphoxaError
 from glyphoxa.domain.ids import CampaignId
@@ -111,7 +112,7 @@ class Door:
         return ""
 
     async def _answer(self, request: web.Request, base: str, body: bytes) -> web.StreamResponse:
-        url, headers = f"{base.rstrip('/')}{request.rel_url}", _forwarded(request)
+        url, headers = _at(base, request), _forwarded(request)
         async with self._session.request(
             request.method, url, headers=headers, data=body, allow_redirects=False
         ) as answer:
@@ -126,8 +127,7 @@ class Door:
     async def _socket(self, request: web.Request, base: str) -> web.StreamResponse:
         own = {name for name in request.headers if name.lower().startswith("sec-websocket")}
         headers = CIMultiDict((name, value) for name, value in _forwarded(request).items() if name not in own)
-        url = f"{base.rstrip('/')}{request.rel_url}"
-        async with self._session.ws_connect(url, headers=headers, max_msg_size=_MAX_BYTES) as node:
+        async with self._session.ws_connect(_at(base, request), headers=headers, max_msg_size=_MAX_BYTES) as node:
             page = web.WebSocketResponse(max_msg_size=_MAX_BYTES)
             await page.prepare(request)
             directions = [asyncio.create_task(_relay(page, node)), asyncio.create_task(_relay(node, page))]
@@ -149,6 +149,11 @@ async def _relay(source: Socket, target: Socket) -> None:
             await target.send_str(message.data)
         elif message.type is aiohttp.WSMsgType.BINARY:
             await target.send_bytes(message.data)
+
+
+def _at(base: str, request: web.Request) -> URL:
+    """Return the address of a request at the node, as it was written: a path may hold a quoted slash."""
+    return URL(f"{base.rstrip('/')}{request.raw_path}", encoded=True)
 
 
 def _forwarded(request: web.Request) -> CIMultiDict[str]:

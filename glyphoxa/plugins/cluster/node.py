@@ -37,7 +37,7 @@ from glyphoxa.domain.ids import CampaignId
 from glyphoxa.npc.table import Table
 from glyphoxa.observability.timing import measure_lag
 from glyphoxa.plugins.cluster.directory import Directory, Held, Lease, raise_epoch
-from glyphoxa.plugins.cluster.placement import Contact, Node, choose
+from glyphoxa.plugins.cluster.placement import Contact, Node, share_of_lost
 from glyphoxa.plugins.cluster.settings import ClusterSettings
 from glyphoxa.plugins.cluster.table_files import TableFiles
 from glyphoxa.transcript.sessions import LastSessions
@@ -110,6 +110,7 @@ class TableHost:
         self._lags_ms: list[float] = []
         self._renewed_ms = self._unbroken_ms = loop_ms()
         self._nodes: Sequence[Node] = ()
+        self._listed_ms = 0
         self._moves: set[asyncio.Task[None]] = set()
 
     async def open(self, stack: ClosingStack) -> None:
@@ -185,33 +186,26 @@ class TableHost:
         lag_ms = lags[int(0.95 * len(lags))] if lags else 0.0
         node = replace(self.node, memory_used=memory_used(), lag_ms=lag_ms)
         held = {campaign: Held(each.lease.epoch, each.url) for campaign, each in self.tables.items()}
-        leases, self._nodes = await self.directory.report(node, held)
+        reported = await self.directory.report(node, held)
         self._renewed_ms = loop_ms()
+        leases = reported.leases
         for campaign, each in list(self.tables.items()):
             lease = leases.get(campaign)
             if lease is None or lease.epoch != each.lease.epoch:
                 logger.warning("the table of {} was moved to another node; it closes here", campaign)
                 each.close()
         for campaign, lease in leases.items():
-            if campaign not in self.tables:
+            if campaign not in self.tables and lease.is_valid:
                 self._begin(lease)
-        me = next((each for each in self._nodes if each.name == self.node.name), self.node)
-        if me.is_draining:
-            await self._hand_over()
-        elif self._renewed_ms - self._unbroken_ms > self._cluster.lease_ms:
+        if self._renewed_ms - self._listed_ms > self._cluster.lease_ms or reported.lost:
+            self._nodes, self._listed_ms = await self.directory.nodes(), self._renewed_ms
+        if reported.is_draining:
+            self._hand_over()
+        elif reported.lost and self._renewed_ms - self._unbroken_ms > self._cluster.lease_ms:
             # After an outage of the directory all leases have run out: their nodes renew them first.
-            await self._adopt()
-
-    async def _adopt(self) -> None:
-        """Reopen tables whose node did not renew the lease, if this is the node to do it."""
-        for campaign in await self.directory.expired():
-            try:
-                if choose(self._nodes, campaign).name == self.node.name:
-                    lease = await self.directory.place(campaign)
-                    logger.info("the table of {} is reopened on {}", campaign, lease.node)
-            except Unavailable as error:
-                logger.warning("{}", error)
-                return
+            most = share_of_lost(self._nodes, self.node.name, reported.lost)
+            for campaign in await self.directory.adopt(self.node.name, most=most) if most else ():
+                logger.info("the table of {} is reopened here; its node was lost", campaign)
 
     async def _check_contact(self) -> None:
         """Close all tables if this node is cut off, before others reopen them."""
@@ -226,7 +220,7 @@ class TableHost:
             for each in list(self.tables.values()):
                 each.close()
 
-    async def _hand_over(self) -> None:
+    def _hand_over(self) -> None:
         """Tell the tables that they move, and close each between two turns; the directory places it again."""
         for each in list(self.tables.values()):
             if not each.is_moving:

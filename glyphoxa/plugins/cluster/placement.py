@@ -78,6 +78,16 @@ def choose(nodes: Iterable[Node], campaign: str) -> Node:
     return min(free, key=lambda node: ((node.tables + 1) / node.capacity, _order(node.name, campaign)))
 
 
+def share_of_lost(nodes: Iterable[Node], name: str, lost: int) -> int:
+    """Return how many tables of lost nodes a node takes over now: its part of all free places, rounded up.
+
+    The nodes do not talk about it: each takes its part, and what is left over is shared out at the next report.
+    """
+    free = {node.name: node.capacity - node.tables for node in nodes if node.accepts}
+    mine = free.get(name, 0)
+    return min(mine, -(-lost * mine // sum(free.values()))) if mine else 0
+
+
 def _order(node: str, campaign: str) -> bytes:
     return blake2b(f"{node}\0{campaign}".encode(), digest_size=8).digest()
 
