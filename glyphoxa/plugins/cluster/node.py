@@ -37,15 +37,13 @@ from glyphoxa.domain.ids import CampaignId
 from glyphoxa.npc.table import Table
 from glyphoxa.observability.timing import measure_lag
 from glyphoxa.plugins.cluster.directory import Directory, Held, Lease, raise_epoch
-from glyphoxa.plugins.cluster.placement import Contact, Node, share_of_lost
+from glyphoxa.plugins.cluster.placement import REPORTS, Contact, Node, share_of_lost
 from glyphoxa.plugins.cluster.settings import ClusterSettings
 from glyphoxa.plugins.cluster.table_files import TableFiles
 from glyphoxa.transcript.sessions import LastSessions
 from glyphoxa.web.access.links import Links
 from glyphoxa.web.serving import bind
 
-REPORTS: Final = 8
-"""Reports to the directory in the time of a lease."""
 QUIET_MS: Final = 30_000
 """A table that is moved waits so long at most for the end of the turn."""
 CLOSE_MS: Final = 30_000

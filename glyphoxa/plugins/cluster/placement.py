@@ -13,6 +13,8 @@ from typing import Final
 
 from glyphoxa.domain.errors import Unavailable
 
+REPORTS: Final = 8
+"""Reports of a node to the directory in the time of a lease."""
 MEMORY_FULL: Final = 0.9
 """Share of a machine's memory above which it takes no more tables."""
 LAGS_MS: Final = 100.0
