@@ -9,19 +9,33 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import multiprocessing
+import os
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from functools import partial
+from multiprocessing.connection import Connection
+from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks.provider_process import Addresses, Delays, Recorded, demo_recordings, providers, questions
-from benchmarks.runner import above_zero, command, not_negative_count, percentile, positive, rss_mb, run, tell
-from benchmarks.table import PAUSE_MS, Size, TurnHeard, cloud_settings, load_history, players, write_campaign
+from benchmarks.runner import above_zero, command, not_negative_count, percentile, positive, rss_mb, run, set_up, tell
+from benchmarks.table import (
+    KEY_VARIABLE,
+    PAUSE_MS,
+    Size,
+    TurnHeard,
+    cloud_settings,
+    load_history,
+    players,
+    write_campaign,
+)
 from glyphoxa.actors.deadline import ClosingStack
 from glyphoxa.app import engines
 from glyphoxa.app.memory import open_store_for
@@ -30,6 +44,7 @@ from glyphoxa.app.reader import open_reader
 from glyphoxa.app.table import TableBuilder
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.settings import Settings
+from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.events import NpcSilent, TableEvent
 from glyphoxa.domain.ids import NpcId, SessionId
 from glyphoxa.npc.session import TableSession
@@ -88,20 +103,90 @@ def main(argv: Sequence[str] | None = None) -> int:
 async def measure(options: argparse.Namespace, directory: Path) -> dict[str, Any]:
     recordings = questions(demo_recordings(), to=["Korvald", "Marigund"])
     size = Size(options.npcs, options.speakers, options.history_entries)
-    heard = Heard()
     async with AsyncExitStack() as stack:
         addresses = await stack.enter_async_context(providers(recordings, Delays(), reply=REPLY))
         all_settings = await tables_with_history(directory, size, options.sessions, addresses)
-        closing = await stack.enter_async_context(ClosingStack())
+        shares = [all_settings[n :: options.processes] for n in range(options.processes)]
+        begin = partial(_played, recordings=recordings, minutes=options.minutes)
+        if options.processes == 1:
+            heard, samples = await begin(shares[0])
+        else:
+            heard, samples = together(await asyncio.to_thread(_in_processes, begin, shares))
+    return figures(heard, samples, n_sessions=options.sessions, minutes=options.minutes)
+
+
+async def _played(
+    all_settings: Sequence[Settings],
+    *,
+    recordings: Sequence[Recorded],
+    minutes: float,
+    all_open: Callable[[], object] = lambda: None,
+) -> tuple[Heard, list[Sample]]:
+    """Play the tables of one process.
+
+    Args:
+        all_open: Waits until the tables of all processes are open.
+    """
+    heard = Heard()
+    async with ClosingStack() as closing:
         tables = await open_tables(all_settings, closing)
         tell(f"{len(tables)} tables are open")
+        await asyncio.to_thread(all_open)
         lag = asyncio.create_task(measure_lag(heard.lags_s.append, every_s=0.05))
-        until_s = time.monotonic() + options.minutes * 60
+        until_s = time.monotonic() + minutes * 60
         watch = asyncio.create_task(_watch(until_s))
         await asyncio.gather(*(play(table, n, recordings, heard, until_s) for n, table in enumerate(tables)))
         samples = await watch
         lag.cancel()
-    return figures(heard, samples, n_sessions=options.sessions, minutes=options.minutes)
+    return heard, samples
+
+
+Begin = Callable[..., Coroutine[Any, Any, tuple[Heard, "list[Sample]"]]]
+
+
+def _in_processes(begin: Begin, shares: Sequence[Sequence[Settings]]) -> list[tuple[Heard, list[Sample]]]:
+    """Play each share of the tables in a process of its own, all at the same time.
+
+    Raises:
+        Unavailable: A process failed.
+    """
+    context = multiprocessing.get_context("spawn")
+    barrier = context.Barrier(len(shares))
+    ends, processes = [], []
+    for share in shares:
+        ours, theirs = context.Pipe(duplex=False)
+        process = context.Process(target=_process, args=(begin, share, barrier, theirs))
+        process.start()
+        theirs.close()
+        ends.append(ours)
+        processes.append(process)
+    try:
+        return [end.recv() for end in ends]
+    except EOFError:
+        barrier.abort()
+        raise Unavailable("a process with tables failed; its message is above") from None
+    finally:
+        for process in processes:
+            process.join()
+
+
+def _process(begin: Begin, share: Sequence[Settings], barrier: Barrier, end: Connection) -> None:
+    set_up()
+    os.environ[KEY_VARIABLE] = "benchmark"
+    end.send(asyncio.run(begin(share, all_open=barrier.wait)))
+    end.close()
+
+
+def together(results: Sequence[tuple[Heard, list[Sample]]]) -> tuple[Heard, list[Sample]]:
+    """Return what all processes heard, and their use of the machine together, second by second."""
+    heard = Heard()
+    for each, _ in results:
+        heard.turns += each.turns
+        heard.dropouts_ms += each.dropouts_ms
+        heard.lags_s += each.lags_s
+    rounds = zip(*(samples for _, samples in results), strict=False)
+    samples = [Sample(at[0].at_s, sum(one.rss_mb for one in at), sum(one.cpu_s for one in at)) for at in rounds]
+    return heard, samples
 
 
 async def tables_with_history(directory: Path, size: Size, n_tables: int, addresses: Addresses) -> list[Settings]:
@@ -227,6 +312,7 @@ def growth_mb_per_hour(samples: Sequence[Sample]) -> float | None:
 def _options() -> argparse.ArgumentParser:
     parser = command("load", __doc__)
     parser.add_argument("--sessions", type=positive, default=4)
+    parser.add_argument("--processes", type=positive, default=1, help="that share the sessions")
     parser.add_argument("--minutes", type=above_zero, default=3.0)
     parser.add_argument("--speakers", type=positive, default=4, help="of each session")
     parser.add_argument("--npcs", type=positive, default=3, help="of each session")

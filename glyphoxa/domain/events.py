@@ -152,6 +152,8 @@ class Trouble(StrEnum):
     """A part of the table crashed and was restarted."""
     OUT = "out"
     """A part of the table crashed too often and stays off until the session is reopened."""
+    MOVING = "moving"
+    """The table moves to another machine."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -302,6 +302,10 @@ class TableSession:
         if (npc := self._npc_of(group)) is not None:
             self.supervisor.start(f"{group} (declining)", npc.decline)
 
+    def announce(self, what: str, trouble: Trouble) -> None:
+        """Tell everybody at the table."""
+        self._events.tell(Degraded(what, self.room.clock.now_ms(), trouble))
+
     def _alarm(self, what: str, trouble: Trouble, group: str) -> None:
         logger.warning("{}", what)
         npc = self._npc_of(group)

@@ -33,8 +33,9 @@ from glyphoxa.app.table import Shared, open_table
 from glyphoxa.cli.table_server import PageAddress, TableServer, invitation_lines, servers_of
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, Unavailable
+from glyphoxa.domain.events import Trouble
 from glyphoxa.domain.ids import CampaignId
-from glyphoxa.npc.table import Table
+from glyphoxa.npc.session import TableSession
 from glyphoxa.observability.timing import measure_lag
 from glyphoxa.plugins.cluster.directory import Directory, Held, Lease, raise_epoch
 from glyphoxa.plugins.cluster.placement import REPORTS, Contact, Node, share_of_lost
@@ -77,7 +78,7 @@ class HeldTable:
 
     lease: Lease
     url: str = ""
-    table: Table | None = None
+    table: TableSession | None = None
     closing: Closing = field(default_factory=Closing)
     task: asyncio.Task[None] | None = None
     is_moving: bool = False
@@ -230,6 +231,7 @@ class TableHost:
 
     async def _move(self, held: HeldTable) -> None:
         if held.table is not None:
+            held.table.announce("the node is drained", Trouble.MOVING)
             await done_within(QUIET_MS, held.table.wait_until_quiet())
         held.close()
         if held.task is not None:
@@ -267,7 +269,7 @@ class TableHost:
         last = LastSessions(directory).of(campaign)
         session = last.session if last is not None and last.closed_ms is None else None
 
-        def is_open(table: Table) -> None:
+        def is_open(table: TableSession) -> None:
             held.table, held.url = table, address.here
 
         async with ClosingStack() as stack:
