@@ -67,3 +67,31 @@ BEGIN
                        'FOR EACH STATEMENT EXECUTE FUNCTION glyphoxa_hold_epoch()', written);
     END LOOP;
 END $$;
+
+-- Delete all rows of a campaign that was moved to another database. Rows that others refer to are deleted after those.
+CREATE FUNCTION glyphoxa_delete_campaign(gone TEXT) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    waiting TEXT[] := ARRAY(
+        SELECT c.relname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND NOT a.attisdropped
+         WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition
+           AND a.attname = 'campaign_id' AND c.relname <> 'table_epochs');
+    refused TEXT[];
+    name TEXT;
+BEGIN
+    LOOP
+        refused := '{}';
+        FOREACH name IN ARRAY waiting LOOP
+            BEGIN
+                EXECUTE format('DELETE FROM %I WHERE campaign_id = $1', name) USING gone;
+            EXCEPTION WHEN foreign_key_violation THEN
+                refused := refused || name;
+            END;
+        END LOOP;
+        EXIT WHEN refused = '{}';
+        IF refused = waiting THEN
+            RAISE EXCEPTION 'rows of campaign % in % refer to each other', gone, refused;
+        END IF;
+        waiting := refused;
+    END LOOP;
+    DELETE FROM campaigns WHERE id = gone;
+END $$;

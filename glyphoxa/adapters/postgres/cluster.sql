@@ -84,3 +84,16 @@ SELECT name, content FROM table_files WHERE campaign_id = $1;
 -- keep_file --
 INSERT INTO table_files (campaign_id, name, content) VALUES ($1, $2, $3)
     ON CONFLICT (campaign_id, name) DO UPDATE SET content = excluded.content;
+
+-- reserve --
+-- Keep a campaign closed for a while, unless its table is open.
+INSERT INTO table_leases AS l (campaign, server, node, epoch, until)
+    VALUES ($1, '', '', (extract(epoch FROM clock_timestamp()) * 1000000)::BIGINT,
+            clock_timestamp() + $2 * interval '1 ms')
+    ON CONFLICT (campaign) DO UPDATE
+       SET node = '', epoch = greatest(l.epoch + 1, excluded.epoch), until = excluded.until, url = ''
+     WHERE l.until < clock_timestamp()
+RETURNING epoch;
+
+-- delete_campaign --
+SELECT glyphoxa_delete_campaign($1);

@@ -111,6 +111,12 @@ class Directory:
             raise Unavailable(f"the table of {campaign!r} was closed as soon as it was placed; try again")
         return Lease(**row)
 
+    async def reserve(self, campaign: CampaignId, *, for_ms: int) -> int | None:
+        """Keep a campaign closed, and return the epoch to release it with; None if its table is open."""
+        async with self._database.use(None, deadline_ms=DEADLINE_MS) as connection:
+            epoch: int | None = await connection.fetchval(self._sql["reserve"], campaign, for_ms)
+        return epoch
+
     async def nodes(self) -> list[Node]:
         async with self._database.use(None, deadline_ms=DEADLINE_MS) as connection:
             return [Node(**row) for row in await connection.fetch(self._sql["nodes"], self.lease_ms)]
@@ -149,6 +155,11 @@ class Directory:
         """Remove a node that has left."""
         async with self._database.use(None, deadline_ms=DEADLINE_MS) as connection:
             await connection.execute(self._sql["forget_node"], node)
+
+    async def server(self, campaign: CampaignId) -> str:
+        """Return the name of the database of a campaign; "" is the directory's own."""
+        async with self._database.use(None, deadline_ms=DEADLINE_MS) as connection:
+            return await connection.fetchval(self._sql["server"], campaign) or ""
 
     async def assign(self, campaign: CampaignId, server: str) -> None:
         """Note the database of a campaign. The caller holds its lease."""

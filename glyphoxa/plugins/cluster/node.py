@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import socket
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -39,7 +38,7 @@ from glyphoxa.npc.session import TableSession
 from glyphoxa.observability.timing import measure_lag
 from glyphoxa.plugins.cluster.directory import Directory, Held, Lease, raise_epoch
 from glyphoxa.plugins.cluster.placement import REPORTS, Contact, Node, share_of_lost
-from glyphoxa.plugins.cluster.settings import ClusterSettings
+from glyphoxa.plugins.cluster.settings import ClusterSettings, settings_of
 from glyphoxa.plugins.cluster.table_files import TableFiles
 from glyphoxa.transcript.sessions import LastSessions
 from glyphoxa.web.access.links import Links
@@ -322,21 +321,6 @@ class TableHost:
 
 def table_directory(settings: Settings, campaign: CampaignId) -> Path:
     return settings.data_directory / "tables" / campaign
-
-
-def settings_of(settings: Settings, server: str, environ: Mapping[str, str] | None = None) -> Settings:
-    """Return the settings for campaigns of one of the databases.
-
-    Raises:
-        InvalidInput: Its environment variable is not set.
-    """
-    if not server:
-        return settings
-    variable = settings.section(ClusterSettings).servers[server]
-    dsn = (os.environ if environ is None else environ).get(variable)
-    if not dsn:
-        raise InvalidInput(f"cluster.servers.{server}: {variable} is not set; set it to the DSN of that database")
-    return settings.model_copy(update={"memory": settings.memory.model_copy(update={"postgres_dsn": dsn})})
 
 
 def memory_used() -> float:

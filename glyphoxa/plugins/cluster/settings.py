@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Annotated
 
 from pydantic import Field
 
 from glyphoxa.config.sections import Section
+from glyphoxa.config.settings import Settings
+from glyphoxa.domain.errors import InvalidInput
 
 
 class ClusterSettings(Section):
@@ -27,3 +30,18 @@ class ClusterSettings(Section):
     table_ports: tuple[Annotated[int, Field(ge=1, le=65_535)], Annotated[int, Field(ge=1, le=65_535)]] | None = None
     servers: Mapping[str, str] = {}
     door_port: Annotated[int, Field(ge=0, le=65_535)] = 7_880
+
+
+def settings_of(settings: Settings, server: str, environ: Mapping[str, str] | None = None) -> Settings:
+    """Return the settings for campaigns of one of the databases.
+
+    Raises:
+        InvalidInput: Its environment variable is not set.
+    """
+    if not server:
+        return settings
+    variable = settings.section(ClusterSettings).servers[server]
+    dsn = (os.environ if environ is None else environ).get(variable)
+    if not dsn:
+        raise InvalidInput(f"cluster.servers.{server}: {variable} is not set; set it to the DSN of that database")
+    return settings.model_copy(update={"memory": settings.memory.model_copy(update={"postgres_dsn": dsn})})

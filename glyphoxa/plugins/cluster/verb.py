@@ -15,8 +15,10 @@ from glyphoxa.cli.scope import opened_store, settings_with_memory, stored_campai
 from glyphoxa.cli.verb import Verb, argument, in_a_loop
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.errors import InvalidInput, Unavailable
+from glyphoxa.domain.ids import CampaignId
 from glyphoxa.plugins.cluster.directory import Directory, Lease
-from glyphoxa.plugins.cluster.settings import ClusterSettings
+from glyphoxa.plugins.cluster.moving import move_campaign
+from glyphoxa.plugins.cluster.settings import ClusterSettings, settings_of
 from glyphoxa.providers.extras import need
 
 _CONFIG: Final = argument("--config", type=Path, metavar="FILE", help="settings (YAML) with memory.postgres_dsn")
@@ -111,6 +113,32 @@ async def place(options: argparse.Namespace) -> int:
         connect(options.ray)
         for line in await asyncio.to_thread(invitations, lease.node, campaign):
             print(line)
+    return 0
+
+
+@VERB.action(
+    "Move a campaign that nobody plays to another database, and delete it where it is.",
+    argument("campaign", type=CampaignId),
+    argument("server", help='its name in cluster.servers; "" is the database of memory.postgres_dsn'),
+)
+async def move(options: argparse.Namespace) -> int:
+    async with _directory(options) as (settings, directory):
+        servers = {"", *settings.section(ClusterSettings).servers}
+        if options.server not in servers:
+            raise InvalidInput(
+                f"cluster.servers has no {options.server!r}; valid: {', '.join(map(repr, sorted(servers)))}"
+            )
+        now = await directory.server(options.campaign)
+        if now == options.server:
+            print(f"{options.campaign} is there already")
+            return 0
+        async with (
+            opened_store(settings_of(settings, now)) as source,
+            opened_store(settings_of(settings, options.server)) as target,
+        ):
+            campaign = await stored_campaign(source, options.campaign)
+            await move_campaign(directory, campaign, options.server, source=source.database, target=target.database)
+    print(f"{options.campaign} moved to {options.server or 'the database of memory.postgres_dsn'}")
     return 0
 
 
