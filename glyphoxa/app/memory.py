@@ -125,7 +125,7 @@ class TableMemory:
         log: TranscriptLog | None = None
         self.around: TalkAround | None = None
         if store is not None:
-            log = _TableLog(store, self.store_campaign)
+            log = TableLog(store, self.store_campaign)
             for held in (store.world_memory(campaign.id), store.past_talk.transcript(campaign.id)):
                 held.reading.guarded = self._watch.guarded
             self.around = self._watch.guarded(store.around)
@@ -350,21 +350,25 @@ def _log_changes(campaign: Campaign, done: CampaignChanges) -> None:
         logger.info("campaign {}: {}", campaign.id, remark)
 
 
-class _TableLog(PostgresTranscriptLog):
+class TableLog(PostgresTranscriptLog):
     """Stores the campaign before any utterance, and applies requests to forget right after the utterance.
 
     The campaign's language decides which words index the utterances. A request that cannot be applied now makes the
     append fail, so that it is sent again, by this table or by the next process that sends from this spool.
+
+    Args:
+        store_campaign: Stores the campaign, if that is not done; None: it is stored.
     """
 
-    def __init__(self, store: Store, store_campaign: Callable[[], Awaitable[None]]) -> None:
+    def __init__(self, store: Store, store_campaign: Callable[[], Awaitable[None]] | None = None) -> None:
         super().__init__(store.database)
         self._store_campaign = store_campaign
         self._decide = chronicle_log(store).decide
 
     async def append(self, utterances: Sequence[Utterance]) -> None:
         try:
-            await self._store_campaign()
+            if self._store_campaign is not None:
+                await self._store_campaign()
         except InvalidInput as error:
             logger.debug("utterances are stored without their campaign: {}", error)  # the watch reports the reason
         await super().append(utterances)

@@ -25,7 +25,7 @@ from glyphoxa.actors.clock import loop_ms
 from glyphoxa.actors.deadline import STEP_MS, ClosingStack, done_within, end_tasks
 from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.adapters.postgres.store import open_store
-from glyphoxa.app.memory import database_of
+from glyphoxa.app.memory import TableLog, database_of
 from glyphoxa.app.models import load_local_models, named, open_embedder
 from glyphoxa.app.reader import open_reader
 from glyphoxa.app.table import Shared, open_table
@@ -39,7 +39,13 @@ from glyphoxa.observability.timing import measure_lag
 from glyphoxa.plugins.cluster.directory import Directory, Held, Lease, raise_epoch
 from glyphoxa.plugins.cluster.placement import REPORTS, Contact, Node, share_of_lost
 from glyphoxa.plugins.cluster.settings import ClusterSettings, settings_of
-from glyphoxa.plugins.cluster.table_files import TableFiles
+from glyphoxa.plugins.cluster.table_directory import (
+    TableFiles,
+    left_behind,
+    owned,
+    send_what_is_left,
+    table_directory,
+)
 from glyphoxa.transcript.sessions import LastSessions
 from glyphoxa.web.access.links import Links
 from glyphoxa.web.serving import bind
@@ -47,6 +53,8 @@ from glyphoxa.web.serving import bind
 QUIET_MS: Final = 30_000
 """A table that is moved waits so long at most for the end of the turn."""
 CLOSE_MS: Final = 30_000
+LOOK_AGAIN_S: Final = 60.0
+"""Between two looks for what lost processes left on this machine."""
 
 AskPeer = Callable[[str], Awaitable[bool]]
 """Asks another node, by its name, whether it reaches the directory. Raises Unavailable if it does not answer."""
@@ -142,6 +150,7 @@ class TableHost:
     async def run(self) -> None:
         """Report, open the tables that are placed here, and reopen those of lost nodes, for ever."""
         lag = asyncio.create_task(measure_lag(lambda late_s: self._lags_ms.append(late_s * 1_000)))
+        left = asyncio.create_task(self._take_up_what_was_left())
         every_s = self._cluster.lease_ms / REPORTS / 1_000
         try:
             while True:
@@ -153,7 +162,7 @@ class TableHost:
                     await self._check_contact()
                 await asyncio.sleep(every_s)
         finally:
-            await end_tasks(lag)
+            await end_tasks(lag, left)
 
     def invitations(self, campaign: CampaignId) -> list[str]:
         """Return lines with the links of everybody at an open table; the game master's works once.
@@ -262,6 +271,12 @@ class TableHost:
     async def _serve(self, held: HeldTable, database: Database) -> None:
         campaign = held.lease.campaign
         directory = table_directory(self._settings, campaign)
+        with owned(directory):
+            await self._play(held, database, directory)
+            await self._leave(campaign, directory, database)
+
+    async def _play(self, held: HeldTable, database: Database, directory: Path) -> None:
+        campaign = held.lease.campaign
         files = TableFiles(database, campaign, directory)
         await files.restore()
         settings = settings_of(self._settings, held.lease.server).model_copy(update={"data_dir": directory})
@@ -291,8 +306,29 @@ class TableHost:
 
     async def _keep(self, files: TableFiles, following: asyncio.Task[None]) -> None:
         await end_tasks(following)
-        with contextlib.suppress(GlyphoxaError):
-            await files.keep()
+        await files.copy()
+
+    async def _leave(self, campaign: CampaignId, directory: Path, database: Database) -> None:
+        """Delete the directory of a table once the database has all of it."""
+        try:
+            async with open_store(database) as store:
+                if n_sent := await send_what_is_left(directory, TableLog(store)):
+                    logger.info("{} utterances of {} that a lost process had not sent are stored", n_sent, campaign)
+        except GlyphoxaError as error:
+            logger.warning("what was said at the table of {} stays in {} for now: {}", campaign, directory, error)
+
+    async def _take_up_what_was_left(self) -> None:
+        """Send what lost processes left on this machine, now and then."""
+        while True:
+            for campaign in left_behind(self._settings):
+                if campaign in self.tables:
+                    continue
+                directory = table_directory(self._settings, campaign)
+                with contextlib.suppress(GlyphoxaError, OSError), owned(directory):
+                    database = self._databases.get(await self.directory.server(campaign))
+                    if database is not None:
+                        await self._leave(campaign, directory, database)
+            await asyncio.sleep(LOOK_AGAIN_S)
 
     def _listener(self) -> socket.socket:
         host = urlsplit(self.node.url).hostname or "127.0.0.1"
@@ -317,10 +353,6 @@ class TableHost:
             hosts=(door.hostname or "",),
             ice_servers=servers_of(self._settings.server.ice_servers),
         )
-
-
-def table_directory(settings: Settings, campaign: CampaignId) -> Path:
-    return settings.data_directory / "tables" / campaign
 
 
 def memory_used() -> float:
