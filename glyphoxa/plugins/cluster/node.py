@@ -35,7 +35,7 @@ from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, Unavai
 from glyphoxa.domain.events import Trouble
 from glyphoxa.domain.ids import CampaignId
 from glyphoxa.npc.session import TableSession
-from glyphoxa.observability.timing import measure_lag
+from glyphoxa.observability import measure_lag
 from glyphoxa.plugins.cluster.directory import Directory, Held, Lease, raise_epoch
 from glyphoxa.plugins.cluster.placement import REPORTS, Contact, Node, share_of_lost
 from glyphoxa.plugins.cluster.settings import ClusterSettings, settings_of

@@ -20,7 +20,7 @@ from glyphoxa.actors.deadline import ClosingStack
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, Unavailable
 from glyphoxa.domain.ids import CampaignId
-from glyphoxa.observability import log
+from glyphoxa.observability import set_up_logs
 from glyphoxa.plugins.cluster.door import Door
 from glyphoxa.plugins.cluster.node import TableHost
 from glyphoxa.plugins.cluster.placement import Node
@@ -54,7 +54,7 @@ class RayNode:
         """Start the node, if it does not run yet; return its name once it takes tables."""
         if self._running is None:
             shown = self._settings.logging
-            log.set_up(level=shown.level, with_content=shown.content, form=shown.form)
+            set_up_logs(level=shown.level, with_content=shown.content, form=shown.form)
             self._running = asyncio.create_task(self._run())
         waiting = asyncio.create_task(self._ready.wait())
         await asyncio.wait((self._running, waiting), return_when=asyncio.FIRST_COMPLETED)
