@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from glyphoxa.adapters.postgres.store import Store, open_store
+from glyphoxa.adapters.postgres.world.erasure import Meant, PostgresErasure
 from glyphoxa.domain.errors import Unavailable
-from glyphoxa.domain.ids import CampaignId
-from glyphoxa.plugins.cluster.directory import raise_epoch
+from glyphoxa.domain.ids import CampaignId, PlayerId
+from glyphoxa.plugins.cluster.directory import Directory, raise_epoch
+from glyphoxa.plugins.cluster.placement import Node
 from glyphoxa.plugins.cluster.table_directory import TableFiles, owned, send_what_is_left
 from glyphoxa.transcript.spool import Spool, spool_of
 from tests.support.builders import CAMPAIGN, SESSION, an_utterance
@@ -84,3 +86,28 @@ async def test_what_cannot_be_sent_now_stays(store: Store, tmp_path: Path) -> No
         await send_what_is_left(directory, store.log)
     with Spool(spool_of(directory)) as spool:
         assert [each.utterance.text for each in spool.pending()] == ["The mill burns."]
+
+
+async def test_erasing_a_player_erases_the_copies_of_consents_and_visits(store: Store, tmp_path: Path) -> None:
+    (tmp_path / "access").mkdir()
+    lines = [
+        '{"player": "tamsin", "kind": "agreed"}',
+        '{"who": "player:tamsin"}',
+        '{"player": "tamsin2"}',
+        '{"who": "dm"}',
+    ]
+    (tmp_path / "access" / "town.consents.jsonl").write_text("".join(f"{each}\n" for each in lines))
+    files = TableFiles(store.database, CAMPAIGN, tmp_path)
+    await files.copy()
+    await store.log.append([an_utterance("The mill burns.")])
+    await PostgresErasure(store.database).erase(CAMPAIGN, Meant(player=PlayerId("tamsin")), at_ms=1)
+    await files.restore()
+    assert (tmp_path / "access" / "town.consents.jsonl").read_text().splitlines() == lines[2:]
+
+
+async def test_nothing_is_erased_while_the_table_is_open_on_a_node(store: Store) -> None:
+    directory = Directory(store.database, lease_ms=60_000)
+    await directory.report(Node("node-1", "http://a/", 3), {})
+    await directory.place(CAMPAIGN)
+    with pytest.raises(Unavailable, match="the table of 'town' is open on node-1; end the session, then erase again"):
+        await PostgresErasure(store.database).erase(CAMPAIGN, Meant(player=PlayerId("tamsin")), at_ms=1)

@@ -109,7 +109,12 @@ class PostgresErasure(CampaignQueries):
 
         Args:
             at_ms: Now, for the log. Milliseconds since the Unix epoch.
+
+        Raises:
+            Unavailable: Its table is open on another machine, whose disk holds some of it.
         """
+        for row in await self._fetch("open_at", campaign):
+            raise Unavailable(f"the table of {campaign!r} is open on {row['node']}; end the session, then erase again")
         async with world_transaction(self._database, campaign, deadline_ms=_DEADLINE_MS) as world:
             connection = world.connection
             done = []
@@ -178,6 +183,8 @@ class PostgresErasure(CampaignQueries):
             await self._run(world, "prompts", sorted(set(sessions)))
         await self._run(world, "turns", ids, meant.player, meant.session, meant == Meant())
         await self._run(world, "commands", meant.player, meant.session, meant == Meant())
+        if meant.player is not None:
+            await self._run(world, "table_files", meant.player)
 
     async def _unlearn(self, world: WorldTransaction, entries: Sequence[_Entry], at_ms: int) -> None:
         changed = await self._events(world, entries)

@@ -118,6 +118,18 @@ UPDATE form_counts c
    AND EXISTS (SELECT FROM world_events w WHERE w.campaign_id = $1 AND w.event_type = 'form_heard'
                   AND w.payload ->> 'heard' = c.heard);
 
+-- open_at --
+SELECT node FROM table_leases WHERE campaign = $1 AND until > clock_timestamp();
+
+-- table_files --
+-- Drop the lines about a player from the consents and the log of visits of a table on several machines.
+UPDATE table_files SET content = convert_to(coalesce((
+           SELECT string_agg(line || E'\n', '' ORDER BY nth)
+             FROM regexp_split_to_table(convert_from(content, 'UTF8'), E'\n') WITH ORDINALITY AS l (line, nth)
+            WHERE line <> '' AND strpos(line, to_json($2::TEXT)::TEXT) = 0
+              AND strpos(line, to_json('player:' || $2)::TEXT) = 0), ''), 'UTF8')
+ WHERE campaign_id = $1 AND name LIKE '%.jsonl';
+
 -- commands --
 -- Commands to a table: whispers to the player $2, and all of the session $3; all if $4.
 DELETE FROM table_commands
