@@ -4,6 +4,7 @@ Needs the extra `voice`: `glyphoxa.cli.table` imports it once it knows that this
 """
 
 from __future__ import annotations
+
 import argparse
 import asyncio
 import contextlib
@@ -11,33 +12,42 @@ import os
 import platform
 import socket
 import time
-from collections.abc import (Awaitable, Callable, Iterator, Mapping, Sequence)
-from dataclasses import (dataclass)
-from glyphoxa.actors.clock import (now_ms)
-from glyphoxa.actors.deadline import (ClosingStack, STEP_MS, within)
-from glyphoxa.adapters.certificates import (Tls, fingerprint, given, self_signed)
-from glyphoxa.adapters.postgres.store import (Store)
-from glyphoxa.adapters.postgres.world.inspection import (PostgresInspection)
-from glyphoxa.app import (engines)
-from glyphoxa.app.scope import (Scope)
-from glyphoxa.app.table import (OpenedTable, open_table)
-from glyphoxa.cli.scope import (say)
-from glyphoxa.cli.upkeep import (erase_old_before_opening)
-from glyphoxa.config.sections import (IceServerSettings)
-from glyphoxa.config.settings import (Settings)
-from glyphoxa.domain.campaign import (Campaign)
-from glyphoxa.domain.errors import (InvalidInput, Unavailable)
-from glyphoxa.domain.events import (SessionEnds)
-from glyphoxa.npc.session import (TableSession)
-from glyphoxa.npc.table_interface import (IceServer, Peers, Table)
-from glyphoxa.web.access.links import (Entrance, Links)
-from glyphoxa.web.access.records import (AuditKind, AuditLog, CONSENT_LANGUAGES, ConsentRegister, audit_path, consent_text, consents_path)
-from glyphoxa.web.app import (OwnLinesOfTable, create_app)
-from glyphoxa.web.desk.frame import (DeskFrame, ServedTable, add_pages)
-from glyphoxa.web.desk.live import (add_desk)
-from glyphoxa.web.serving import (Server, is_of_this_machine, reached_hosts, url_of)
-from typing import (Protocol)
-from urllib.parse import (urlsplit)
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+from urllib.parse import urlsplit
+
+from glyphoxa.actors.clock import now_ms
+from glyphoxa.actors.deadline import STEP_MS, ClosingStack, within
+from glyphoxa.adapters.certificates import Tls, fingerprint, given, self_signed
+from glyphoxa.adapters.postgres.store import Store
+from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
+from glyphoxa.app import engines
+from glyphoxa.app.scope import Scope
+from glyphoxa.app.table import OpenedTable, open_table
+from glyphoxa.cli.scope import say
+from glyphoxa.cli.upkeep import erase_old_before_opening
+from glyphoxa.config.sections import IceServerSettings
+from glyphoxa.config.settings import Settings
+from glyphoxa.domain.campaign import Campaign
+from glyphoxa.domain.errors import InvalidInput, Unavailable
+from glyphoxa.domain.events import SessionEnds
+from glyphoxa.npc.session import TableSession
+from glyphoxa.npc.table_interface import IceServer, Peers, Table
+from glyphoxa.web.access.links import Entrance, Links
+from glyphoxa.web.access.records import (
+    CONSENT_LANGUAGES,
+    AuditKind,
+    AuditLog,
+    ConsentRegister,
+    audit_path,
+    consent_text,
+    consents_path,
+)
+from glyphoxa.web.app import OwnLinesOfTable, create_app
+from glyphoxa.web.desk.frame import DeskFrame, ServedTable, add_pages
+from glyphoxa.web.desk.live import add_desk
+from glyphoxa.web.serving import Server, is_of_this_machine, reached_hosts, url_of
 
 PAGES_MS = 8_000
 """Until every page knows that the table closes, and has left its seat."""

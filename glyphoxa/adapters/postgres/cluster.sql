@@ -6,7 +6,7 @@ INSERT INTO cluster_nodes AS n (name, url, capacity, memory_used, lag_ms, seen_a
     ON CONFLICT (name) DO UPDATE SET url = excluded.url, capacity = excluded.capacity, seen_at = excluded.seen_at,
                                      memory_used = excluded.memory_used, lag_ms = excluded.lag_ms,
                                      tables = (SELECT count(*) FROM table_leases WHERE node = $1)
-RETURNING is_draining, (SELECT count(*) FROM table_leases WHERE until < clock_timestamp())::INT AS lost;
+RETURNING is_draining, (SELECT count(*) FROM table_leases WHERE until < clock_timestamp() AND node <> '')::INT AS lost;
 
 -- renew --
 -- Renew the leases of the tables that a node holds, and return those that it has: its own and new ones that were placed
@@ -23,8 +23,9 @@ SELECT name, url, capacity, tables, memory_used, lag_ms, is_draining,
   FROM cluster_nodes ORDER BY name;
 
 -- take --
--- Give a campaign's table to a node, unless one has it or this one is full by now. An epoch is never used twice, even if
--- the database lost the last of them with its primary: it grows with the time, in microseconds.
+-- Give a campaign's table to a node, unless one has it or this one is full by now. The table of a lost node is left to
+-- `adopt`: right after an outage of this database all leases have run out, and most of their nodes are alive. An epoch is
+-- never used twice, even if the database lost the last of them with its primary: it grows with the time, in microseconds.
 WITH fits AS (UPDATE cluster_nodes SET tables = tables + 1 WHERE name = $2 AND tables < capacity RETURNING name)
 INSERT INTO table_leases AS l (campaign, server, node, epoch, until)
     SELECT $1, coalesce((SELECT server FROM campaign_servers WHERE campaign = $1), ''), name,
@@ -33,13 +34,13 @@ INSERT INTO table_leases AS l (campaign, server, node, epoch, until)
     ON CONFLICT (campaign) DO UPDATE
        SET node = excluded.node, server = excluded.server, epoch = greatest(l.epoch + 1, excluded.epoch),
            until = excluded.until, url = ''
-     WHERE l.until < clock_timestamp()
+     WHERE l.node = '' AND l.until < clock_timestamp()
 RETURNING epoch;
 
 -- adopt --
 -- Take over tables whose node was lost, at most $2. Each node begins elsewhere in the list, and waits for nobody.
 WITH lost AS (
-    SELECT campaign FROM table_leases WHERE until < clock_timestamp()
+    SELECT campaign FROM table_leases WHERE until < clock_timestamp() AND node <> ''
      ORDER BY hashtext(campaign || $1) LIMIT $2 FOR UPDATE SKIP LOCKED),
 fits AS (UPDATE cluster_nodes SET tables = tables + (SELECT count(*) FROM lost) WHERE name = $1)
 UPDATE table_leases l
@@ -91,8 +92,8 @@ INSERT INTO table_leases AS l (campaign, server, node, epoch, until)
     VALUES ($1, '', '', (extract(epoch FROM clock_timestamp()) * 1000000)::BIGINT,
             clock_timestamp() + $2 * interval '1 ms')
     ON CONFLICT (campaign) DO UPDATE
-       SET node = '', epoch = greatest(l.epoch + 1, excluded.epoch), until = excluded.until, url = ''
-     WHERE l.until < clock_timestamp()
+       SET epoch = greatest(l.epoch + 1, excluded.epoch), until = excluded.until, url = ''
+     WHERE l.node = '' AND l.until < clock_timestamp()
 RETURNING epoch;
 
 -- delete_campaign --

@@ -13,8 +13,6 @@ from glyphoxa.domain.ids import CampaignId
 from glyphoxa.plugins.cluster.placement import Node, choose
 
 DEADLINE_MS: Final = 1_000
-OPEN_MS: Final = 30_000
-"""A node opens a table that was placed on it within this time; otherwise another one may."""
 _TRIES: Final = 5
 
 
@@ -82,17 +80,10 @@ class Directory:
         is_draining, lost = (False, 0) if row is None else (row["is_draining"], row["lost"])
         return Reported({each["campaign"]: Lease(**each) for each in leases}, is_draining, lost)
 
-    async def place(
-        self,
-        campaign: CampaignId,
-        *,
-        chosen: Callable[[Sequence[Node], str], Node] = choose,
-        open_ms: int = OPEN_MS,
-    ) -> Lease:
+    async def place(self, campaign: CampaignId, *, chosen: Callable[[Sequence[Node], str], Node] = choose) -> Lease:
         """Return the lease of a campaign's table; place it if no node has it.
 
-        Args:
-            open_ms: The node renews the lease by then.
+        A lease whose node was lost is returned as it is: another node takes the table over.
 
         Raises:
             Unavailable: No node takes it.
@@ -100,15 +91,16 @@ class Directory:
         async with self._database.use(None, deadline_ms=DEADLINE_MS) as connection:
             for _ in range(_TRIES):
                 row = await connection.fetchrow(self._sql["lease"], campaign)
-                if row is not None and row["is_valid"]:
-                    return Lease(**row)
+                if row is not None and (row["node"] or row["is_valid"]):
+                    break
                 nodes = [Node(**each) for each in await connection.fetch(self._sql["nodes"], self.lease_ms)]
                 node = chosen(nodes, campaign)
                 # No lease: somebody else was faster, and the next round finds theirs; or the node is full by now.
-                await connection.fetchrow(self._sql["take"], campaign, node.name, open_ms)
-            row = await connection.fetchrow(self._sql["lease"], campaign)
-        if row is None or not row["is_valid"]:
-            raise Unavailable(f"the table of {campaign!r} was closed as soon as it was placed; try again")
+                await connection.fetchrow(self._sql["take"], campaign, node.name, self.lease_ms)
+        if row is None:
+            raise Unavailable(f"the table of {campaign!r} was not placed: all nodes are filling up; try again")
+        if not row["node"]:
+            raise Unavailable(f"{campaign!r} is being moved to another database; try again later")
         return Lease(**row)
 
     async def reserve(self, campaign: CampaignId, *, for_ms: int) -> int | None:
@@ -131,10 +123,10 @@ class Directory:
             row = await connection.fetchrow(self._sql["lease"], campaign)
         return None if row is None else Lease(**row)
 
-    async def adopt(self, node: str, *, most: int, open_ms: int = OPEN_MS) -> list[CampaignId]:
+    async def adopt(self, node: str, *, most: int) -> list[CampaignId]:
         """Take over tables of lost nodes; return which."""
         async with self._database.use(None, deadline_ms=DEADLINE_MS) as connection:
-            return [row["campaign"] for row in await connection.fetch(self._sql["adopt"], node, most, open_ms)]
+            return [row["campaign"] for row in await connection.fetch(self._sql["adopt"], node, most, self.lease_ms)]
 
     async def release(self, campaign: CampaignId, epoch: int) -> None:
         """Give a lease back, unless another node has it by now."""

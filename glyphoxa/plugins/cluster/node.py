@@ -186,7 +186,8 @@ class TableHost:
 
     async def find(self, campaign: CampaignId) -> str:
         """Return the address of a table for the door; see `glyphoxa.plugins.cluster.door.Find`."""
-        return (await self.directory.place(campaign)).url
+        lease = await self.directory.place(campaign)
+        return lease.url if lease.is_valid else ""
 
     async def _report(self) -> None:
         self._lags_ms, lags = [], sorted(self._lags_ms)
