@@ -54,7 +54,7 @@ PAGES_MS = 8_000
 
 
 class HowItEnds(Protocol):
-    """Whatever asks a table to close: the signals of its process (`glyphoxa.cli.ending`), or a node with several."""
+    """Asks a table to close: the signals of its process (`glyphoxa.cli.ending`), or a node with several tables."""
 
     act: Callable[[], object]
     last_words: Callable[[], int]

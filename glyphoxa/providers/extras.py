@@ -16,6 +16,7 @@ LOCAL: Final = "local"
 """The extra for everything that runs on this machine."""
 
 MODULES: Final[Mapping[str, tuple[str, ...]]] = {
+    "cluster": ("multidict", "ray", "yarl"),
     "voice": (
         "aiohttp",
         "aioice",

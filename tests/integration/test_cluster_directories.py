@@ -1,4 +1,4 @@
-"""What a table keeps on its node: copied so that another can open it, sent when its process was lost, then deleted."""
+"""The directory of a table on its node: copied for other nodes, sent when its process was lost, then deleted."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from glyphoxa.plugins.cluster.directory import Directory, raise_epoch
 from glyphoxa.plugins.cluster.placement import Node
 from glyphoxa.plugins.cluster.table_directory import TableFiles, owned, send_what_is_left
 from glyphoxa.transcript.spool import Spool, spool_of
-from tests.support.builders import CAMPAIGN, SESSION, an_utterance
+from tests.support.builders import CAMPAIGN, SESSION, a_campaign, an_utterance
 
 OTHER = CampaignId("other")
 
@@ -99,6 +99,7 @@ async def test_erasing_a_player_erases_the_copies_of_consents_and_visits(store: 
     (tmp_path / "access" / "town.consents.jsonl").write_text("".join(f"{each}\n" for each in lines))
     files = TableFiles(store.database, CAMPAIGN, tmp_path)
     await files.copy()
+    await store.campaigns.load(a_campaign())
     await store.log.append([an_utterance("The mill burns.")])
     await PostgresErasure(store.database).erase(CAMPAIGN, Meant(player=PlayerId("tamsin")), at_ms=1)
     await files.restore()

@@ -90,7 +90,7 @@ async def test_two_nodes_take_over_different_tables(store: Store) -> None:
     held = {each: Held((await long.place(each, chosen=lambda nodes, _: nodes[-1])).epoch) for each in campaigns}
     await short.report(node("lost", capacity=20), held)
     await asyncio.sleep(0.01)
-    taken = await asyncio.gather(short.adopt("a", most=12), short.adopt("b", most=12))
+    taken = await asyncio.gather(long.adopt("a", most=12), long.adopt("b", most=12))
     assert (sum(map(len, taken)), set().union(*taken)) == (20, campaigns)
 
 

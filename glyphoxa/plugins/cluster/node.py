@@ -132,8 +132,8 @@ class TableHost:
         database = await self._connect(settings, stack)
         self.directory = Directory(database, lease_ms=self._cluster.lease_ms)
         self._databases = {"": database}
-        for name in self._cluster.servers:
-            self._databases[name] = await self._connect(settings_of(settings, name), stack)
+        for each in self._cluster.servers:
+            self._databases[each.name] = await self._connect(settings_of(settings, each.name), stack)
         store = await stack.enter_async_context(open_store(database, embedder=self._embedder))
         self._shared = Shared(local, named(settings), store, open_reader(settings, store, stack))
 

@@ -96,7 +96,7 @@ def _order(node: str, campaign: str) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Contact:
-    """What a node knows of the outside, to decide whether its tables may go on.
+    """The view that a node has of the others, to decide whether its tables may go on.
 
     A table plays on while the database is away: everything said is in the spool. But a node that was cut off may not:
     the others reopen its tables, and there would be two of each.

@@ -13,6 +13,18 @@ from glyphoxa.config.settings import Settings
 from glyphoxa.domain.errors import InvalidInput
 
 
+class DatabaseSettings(Section):
+    """Another database that holds campaigns.
+
+    Attributes:
+        name: Its name for `cluster move`.
+        dsn_env: The environment variable with its DSN.
+    """
+
+    name: str
+    dsn_env: str
+
+
 class ClusterSettings(Section):
     """Tables on several machines, with `glyphoxa cluster`.
 
@@ -20,15 +32,15 @@ class ClusterSettings(Section):
         tables_per_node: Tables that one process holds. `benchmarks.load` measures how many it can hold without a gap.
         lease_ms: A node that does not report for so long has lost its tables: other nodes reopen them. Milliseconds.
         table_ports: First and last port of a node's tables; by default any free ports.
-        servers: Other databases that hold campaigns, by name: the environment variable with the DSN of each. Campaigns
-            that `cluster move` has not moved are in the database of `memory.postgres_dsn`.
+        servers: Other databases that hold campaigns. Those that `cluster move` has not moved are in the database of
+            `memory.postgres_dsn`.
         door_port: Port of the address at which players knock, on each node.
     """
 
     tables_per_node: Annotated[int, Field(ge=1, le=200)] = 3
     lease_ms: Annotated[int, Field(ge=1_000, le=60_000)] = 4_000
     table_ports: tuple[Annotated[int, Field(ge=1, le=65_535)], Annotated[int, Field(ge=1, le=65_535)]] | None = None
-    servers: Mapping[str, str] = {}
+    servers: tuple[DatabaseSettings, ...] = ()
     door_port: Annotated[int, Field(ge=0, le=65_535)] = 7_880
 
 
@@ -40,7 +52,7 @@ def settings_of(settings: Settings, server: str, environ: Mapping[str, str] | No
     """
     if not server:
         return settings
-    variable = settings.section(ClusterSettings).servers[server]
+    variable = next(each.dsn_env for each in settings.section(ClusterSettings).servers if each.name == server)
     dsn = (os.environ if environ is None else environ).get(variable)
     if not dsn:
         raise InvalidInput(f"cluster.servers.{server}: {variable} is not set; set it to the DSN of that database")

@@ -88,7 +88,10 @@ async def status(options: argparse.Namespace) -> int:
     return 0
 
 
-@VERB.action("Take no new tables on a node, and move its tables to others, each between two turns.", argument("node"))
+@VERB.action(
+    "Take no new tables on a node, and move its tables to others, each between two turns.",
+    argument("node", help="its name, as `cluster status` shows it"),
+)
 async def drain(options: argparse.Namespace) -> int:
     async with _directory(options) as (_, directory):
         await directory.drain(options.node)
@@ -96,7 +99,11 @@ async def drain(options: argparse.Namespace) -> int:
     return 0
 
 
-@VERB.action("Open the table of a stored campaign on a node, and show the links to it.", _RAY, argument("campaign"))
+@VERB.action(
+    "Open the table of a stored campaign on a node, and show the links to it.",
+    _RAY,
+    argument("campaign", help="its id"),
+)
 async def place(options: argparse.Namespace) -> int:
     async with _directory(options) as (settings, directory):
         async with opened_store(settings) as store:
@@ -118,12 +125,12 @@ async def place(options: argparse.Namespace) -> int:
 
 @VERB.action(
     "Move a campaign that nobody plays to another database, and delete it where it is.",
-    argument("campaign", type=CampaignId),
+    argument("campaign", type=CampaignId, help="its id"),
     argument("server", help='its name in cluster.servers; "" is the database of memory.postgres_dsn'),
 )
 async def move(options: argparse.Namespace) -> int:
     async with _directory(options) as (settings, directory):
-        servers = {"", *settings.section(ClusterSettings).servers}
+        servers = {"", *(each.name for each in settings.section(ClusterSettings).servers)}
         if options.server not in servers:
             raise InvalidInput(
                 f"cluster.servers has no {options.server!r}; valid: {', '.join(map(repr, sorted(servers)))}"
