@@ -10,7 +10,7 @@ RETURNING is_draining, (SELECT count(*) FROM table_leases WHERE until < clock_ti
 
 -- renew --
 -- Renew the leases of the tables that a node holds, and return those that it has: its own and new ones that were placed
--- on it. A lease that another node has taken over is not among them.
+-- on it. A lease that another node has taken over is not among them. Served by idx_table_leases_node.
 WITH held AS (SELECT * FROM unnest($2::TEXT[], $3::BIGINT[], $4::TEXT[]) AS h (campaign, epoch, url)),
 renewed AS (
     UPDATE table_leases l SET until = clock_timestamp() + $5 * interval '1 ms', url = h.url
@@ -39,6 +39,7 @@ RETURNING epoch;
 
 -- adopt --
 -- Take over tables whose node was lost, at most $2. Each node begins elsewhere in the list, and waits for nobody.
+-- Served by idx_table_leases_until.
 WITH lost AS (
     SELECT campaign FROM table_leases WHERE until < clock_timestamp() AND node <> ''
      ORDER BY hashtext(campaign || $1) LIMIT $2 FOR UPDATE SKIP LOCKED),

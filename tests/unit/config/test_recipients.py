@@ -29,6 +29,7 @@ SENDS_NOTHING = {
     "server.tls_key": "a file of this machine",
     "server.trusted_proxies": "whose forwarded address is believed",
     "observability.metrics_host": "where counts are served, without words",
+    "cluster.servers": "the consent at a table of theirs names the database as memory.postgres_dsn",
     "tiers.deep_words": "words that are compared",
     "tiers.standard_words": "words that are compared",
     "prices": "numbers",
