@@ -19,10 +19,10 @@ from glyphoxa.config.provider_sections import (
     SttSettings,
     TtsSettings,
 )
-from glyphoxa.config.settings import MemorySettings, Settings
+from glyphoxa.config.settings import MemorySettings, Settings, settings_type
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.events import Degraded, Trouble
-from glyphoxa.domain.ids import CampaignId
+from glyphoxa.domain.ids import CampaignId, PlayerId
 from glyphoxa.npc.session import TableSession
 from glyphoxa.plugins.cluster.node import TableHost
 from glyphoxa.plugins.cluster.placement import Node
@@ -41,7 +41,7 @@ async def settings(dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         monkeypatch.setenv(key, "x")
     async with open_store(dsn) as store:
         await store.campaigns.load(read_campaign(write_campaign(tmp_path)).campaign)
-    return Settings(
+    return settings_type()(
         providers=ProvidersSettings(
             stt=SttSettings(name="deepgram-nova"),
             llm=LlmSettings(name="openai"),
@@ -95,6 +95,15 @@ async def placed_on(host: TableHost) -> None:
             await asyncio.sleep(0.02)
 
 
+async def until_copied(host: TableHost, name: str) -> None:
+    async with asyncio.timeout(DEADLINE_S), open_store(host._settings.memory.postgres_dsn) as store:
+        while True:
+            async with store.database.use(TOWN) as connection:
+                if await connection.fetchval("SELECT count(*) FROM table_files WHERE name = $1", name):
+                    return
+            await asyncio.sleep(0.02)
+
+
 async def test_a_placed_table_is_opened_and_its_links_lead_to_the_door(settings: Settings, tmp_path: Path) -> None:
     async with a_host("a", settings, tmp_path) as (host, _):
         await placed_on(host)
@@ -120,6 +129,8 @@ async def test_a_lost_node_s_table_continues_the_same_session_elsewhere(settings
     async with a_host("a", settings, tmp_path) as (lost, running):
         await placed_on(lost)
         before = await opened(lost)
+        before.say(PlayerId("tamsin"), "The mill burns.")
+        await until_copied(lost, "sessions.json")
         await end_tasks(running)  # it reports no more, and does not know
         async with a_host("b", settings, tmp_path) as (host, _):
             after = await opened(host)

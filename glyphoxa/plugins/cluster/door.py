@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from http import HTTPStatus
@@ -26,7 +27,7 @@ from glyphoxa.domain.ids import CampaignId
 
 COOKIE: Final = "glyphoxa_table"
 OPENS_WITHIN_S: Final = 20.0
-"""A request waits so long for a table that is being opened; then the page asks again."""
+"""A request waits so long for a table that is being opened, or whose node was lost; then the page asks again."""
 _POLL_S: Final = 0.1
 _COOKIE_S: Final = 90 * 24 * 3_600
 _CAMPAIGN: Final = re.compile(r"[\w.-]{1,200}")
@@ -81,7 +82,8 @@ class Door:
         if not _CAMPAIGN.fullmatch(campaign):
             return _problem(HTTPStatus.NOT_FOUND, "Open the link that your game master sent you.")
         body = await request.read()
-        for is_last in (False, True):
+        until_s = time.monotonic() + OPENS_WITHIN_S
+        while True:
             try:
                 base = await self._address(campaign)
             except GlyphoxaError as error:
@@ -95,9 +97,9 @@ class Door:
                 return await self._answer(request, base, body)
             except (aiohttp.ClientConnectionError, TimeoutError):
                 self._known.pop(campaign, None)
-                if is_last:
-                    break
-        return _problem(HTTPStatus.BAD_GATEWAY, "The table does not answer; try again in a moment.")
+                if time.monotonic() > until_s:
+                    return _problem(HTTPStatus.BAD_GATEWAY, "The table does not answer; try again in a moment.")
+                await asyncio.sleep(_POLL_S)  # its node was lost, and the lease has not run out yet
 
     async def _address(self, campaign: CampaignId) -> str:
         if (known := self._known.get(campaign)) is not None:

@@ -11,8 +11,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -24,7 +24,7 @@ from loguru import logger
 from glyphoxa.actors.clock import loop_ms
 from glyphoxa.actors.deadline import STEP_MS, ClosingStack, done_within, end_tasks
 from glyphoxa.adapters.postgres.server.database import Database
-from glyphoxa.adapters.postgres.store import open_store
+from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.app.memory import TableLog, database_of
 from glyphoxa.app.models import load_local_models, named, open_embedder
 from glyphoxa.app.reader import open_reader
@@ -55,6 +55,8 @@ QUIET_MS: Final = 30_000
 CLOSE_MS: Final = 30_000
 LOOK_AGAIN_S: Final = 60.0
 """Between two looks for what lost processes left on this machine."""
+
+_OWN_CONNECTIONS: Final = 2
 
 AskPeer = Callable[[str], Awaitable[bool]]
 """Asks another node, by its name, whether it reaches the directory. Raises Unavailable if it does not answer."""
@@ -114,7 +116,7 @@ class TableHost:
         self._door = door
         self._ask_peer = ask_peer
         self._lags_ms: list[float] = []
-        self._renewed_ms = self._unbroken_ms = loop_ms()
+        self._renewed_ms = self._unbroken_ms = 0
         self._nodes: Sequence[Node] = ()
         self._listed_ms = 0
         self._moves: set[asyncio.Task[None]] = set()
@@ -130,11 +132,14 @@ class TableHost:
         local = await load_local_models(settings, stack, slots=self.node.capacity, tell=logger.info)
         self._embedder = await open_embedder(settings, local, stack)
         database = await self._connect(settings, stack)
-        self.directory = Directory(database, lease_ms=self._cluster.lease_ms)
+        # Not the connections of the tables: a report that waits for theirs would lose the leases.
+        own = Database(await database.dsn(), any_model=True, max_connections=_OWN_CONNECTIONS)
+        stack.push_async_callback(own.close)
+        self.directory = Directory(own, lease_ms=self._cluster.lease_ms)
         self._databases = {"": database}
         for each in self._cluster.servers:
             self._databases[each.name] = await self._connect(settings_of(settings, each.name), stack)
-        store = await stack.enter_async_context(open_store(database, embedder=self._embedder))
+        store = await stack.enter_async_context(self._store(database))
         self._shared = Shared(local, named(settings), store, open_reader(settings, store, stack))
 
     async def _connect(self, settings: Settings, stack: AsyncExitStack) -> Database:
@@ -142,6 +147,16 @@ class TableHost:
         stack.push_async_callback(database.close)
         await database.open()
         return database
+
+    @asynccontextmanager
+    async def _store(self, database: Database) -> AsyncIterator[Store]:
+        """Memory for one table, on a database that all tables of the node use."""
+        accept = self._settings.memory.auto_accept
+        store = Store(database, embedder=self._embedder, recall=None, auto_accept=accept)
+        try:
+            yield store
+        finally:
+            await store.close()
 
     @property
     def reaches_directory(self) -> bool:
@@ -152,6 +167,7 @@ class TableHost:
         lag = asyncio.create_task(measure_lag(lambda late_s: self._lags_ms.append(late_s * 1_000)))
         left = asyncio.create_task(self._take_up_what_was_left())
         every_s = self._cluster.lease_ms / REPORTS / 1_000
+        self._renewed_ms = self._unbroken_ms = loop_ms()
         try:
             while True:
                 try:
@@ -288,7 +304,7 @@ class TableHost:
             held.table, held.url = table, address.here
 
         async with ClosingStack() as stack:
-            store = await stack.enter_async_context(open_store(database, embedder=self._embedder))
+            store = await stack.enter_async_context(self._store(database))
             listener = stack.enter_context(self._listener())
             address = self._address(campaign, listener.getsockname()[1])
             stored = await store.campaigns.get(campaign)
@@ -312,7 +328,7 @@ class TableHost:
     async def _leave(self, campaign: CampaignId, directory: Path, database: Database) -> None:
         """Delete the directory of a table once the database has all of it."""
         try:
-            async with open_store(database) as store:
+            async with self._store(database) as store:
                 if n_sent := await send_what_is_left(directory, TableLog(store)):
                     logger.info("{} utterances of {} that a lost process had not sent are stored", n_sent, campaign)
         except GlyphoxaError as error:

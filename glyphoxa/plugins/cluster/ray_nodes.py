@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 import secrets
 from typing import Any, Final
 
@@ -31,10 +32,11 @@ RESOURCE: Final = "glyphoxa_tables"
 NAMESPACE: Final = "glyphoxa"
 _PREFIX: Final = "glyphoxa-node-"
 _ASK_S: Final = 1.0
+_RESTART_S: Final = 5.0
 
 
 class RayNode:
-    """The actor: one process with its tables. The first on a machine also answers at the door.
+    """The actor: one process with its tables, which also answers at the door.
 
     Args:
         slot: Its name in Ray, which stays when Ray starts it again. The directory gets a new name each time: a table of
@@ -43,6 +45,8 @@ class RayNode:
 
     def __init__(self, settings: Settings, slot: str, capacity: int, door: str) -> None:
         address = ray.util.get_node_ip_address()  # type: ignore[no-untyped-call]
+        # Ray starts a lost process again, and calls nothing there: the node starts itself.
+        ray.get_runtime_context().current_actor.start.remote()
         name = f"{slot}-{secrets.token_hex(2)}"
         self._settings, self._slot = settings, slot
         self._host = TableHost(settings, Node(name, f"http://{address}/", capacity), door=door, ask_peer=self._ask)
@@ -56,6 +60,7 @@ class RayNode:
             shown = self._settings.logging
             set_up_logs(level=shown.level, with_content=shown.content, form=shown.form)
             self._running = asyncio.create_task(self._run())
+            self._running.add_done_callback(_end_process)
         waiting = asyncio.create_task(self._ready.wait())
         await asyncio.wait((self._running, waiting), return_when=asyncio.FIRST_COMPLETED)
         waiting.cancel()
@@ -89,9 +94,10 @@ class RayNode:
         settings = self._settings
         port = settings.section(ClusterSettings).door_port
         try:
-            await web.TCPSite(runner, settings.server.host, port).start()
+            # All nodes of a machine share the port, so the door stays when one of them is lost.
+            await web.TCPSite(runner, settings.server.host, port, reuse_port=True).start()
         except OSError as error:
-            logger.info("another process of this machine answers at port {}: {}", port, error.strerror)
+            logger.warning("no door at port {}: {}", port, error.strerror)
 
     async def _ask(self, name: str) -> bool:
         """Ask another node whether it reaches the directory. Raises: Unavailable: It does not answer."""
@@ -103,6 +109,12 @@ class RayNode:
                 return bool(await self._peers[slot].reaches_directory.remote())
         except (TimeoutError, ValueError, ray.exceptions.RayError) as error:
             raise Unavailable(f"node {name} does not answer: {type(error).__name__}") from None
+
+
+def _end_process(running: asyncio.Task[None]) -> None:
+    """End the process of a node that has failed a little later, so that Ray starts it again."""
+    if not running.cancelled() and running.exception() is not None:
+        running.get_loop().call_later(_RESTART_S, os._exit, 1)
 
 
 def connect(address: str) -> None:
@@ -127,7 +139,7 @@ def start_nodes(settings: Settings, *, door: str) -> list[str]:
         GlyphoxaError: A node does not start; the text says why.
     """
     most = settings.section(ClusterSettings).tables_per_node
-    starting = []
+    starting: list[tuple[Any, Any]] = []
     for machine in ray.nodes():  # type: ignore[no-untyped-call]
         tables = int(machine["Resources"].get(RESOURCE, 0)) if machine["Alive"] else 0
         for n, capacity in enumerate(_shares(tables, most)):
@@ -146,16 +158,24 @@ def start_nodes(settings: Settings, *, door: str) -> list[str]:
                 )
                 .remote(settings, slot, capacity, door)
             )
-            starting.append(actor.start.remote())
+            starting.append((actor, actor.start.remote()))
     if not starting:
         raise InvalidInput(
             f"no machine of the Ray cluster has the resource {RESOURCE!r}; start each with the number of tables that "
             f"it can hold: ray start --resources '{{\"{RESOURCE}\": 6}}'"
         )
-    try:
-        return list(ray.get(starting))
-    except ray.exceptions.RayTaskError as error:
-        raise error.cause if isinstance(error.cause, GlyphoxaError) else Unavailable(str(error.cause)) from None
+    names: list[str] = []
+    failure: GlyphoxaError | None = None
+    for actor, started in starting:
+        try:
+            names.append(ray.get(started))
+        except ray.exceptions.RayError as error:
+            ray.kill(actor)  # Ray would start it again with the same settings
+            cause = getattr(error, "cause", error)
+            failure = cause if isinstance(cause, GlyphoxaError) else Unavailable(str(cause))
+    if failure is not None:
+        raise failure
+    return names
 
 
 def _shares(tables: int, most: int) -> list[int]:
