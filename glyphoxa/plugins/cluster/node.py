@@ -278,12 +278,12 @@ class TableHost:
             await raise_epoch(database, lease.campaign, lease.epoch)
             await self._serve(held, database)
         finally:
-            self.tables.pop(lease.campaign, None)
             for each in self._databases.values():
                 if each.epochs.get(lease.campaign) == lease.epoch:
                     del each.epochs[lease.campaign]
             with contextlib.suppress(GlyphoxaError):
                 await self.directory.release(lease.campaign, lease.epoch)
+            del self.tables[lease.campaign]  # not before: a report would find the lease, and open the table again
 
     async def _serve(self, held: HeldTable, database: Database) -> None:
         campaign = held.lease.campaign
