@@ -12,7 +12,6 @@ import asyncio
 import re
 import time
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from http import HTTPStatus
 from typing import Final
 
@@ -28,7 +27,9 @@ from glyphoxa.domain.ids import CampaignId
 COOKIE: Final = "glyphoxa_table"
 OPENS_WITHIN_S: Final = 20.0
 """A request waits so long for a table that is being opened, or whose node was lost; then the page asks again."""
-_POLL_S: Final = 0.1
+_POLL_S: Final = 0.2
+_KNOWN_S: Final = 10.0
+"""Another table may have the port of one that was closed."""
 _COOKIE_S: Final = 90 * 24 * 3_600
 _CAMPAIGN: Final = re.compile(r"[\w.-]{1,200}")
 _HOP: Final = frozenset(
@@ -48,8 +49,8 @@ class Door:
 
     def __init__(self, find: Find) -> None:
         self._find = find
-        self._known: dict[CampaignId, str] = {}
-        """Addresses that worked: a request does not ask the directory until one fails."""
+        self._known: dict[CampaignId, tuple[str, float]] = {}
+        """Addresses, each with the time until which the directory is not asked again, unless one fails."""
 
     def app(self) -> web.Application:
         app = web.Application(client_max_size=_MAX_BYTES)
@@ -95,23 +96,29 @@ class Door:
                 if request.headers.get("Upgrade", "").lower() == "websocket":
                     return await self._socket(request, base)
                 return await self._answer(request, base, body)
-            except (aiohttp.ClientConnectionError, TimeoutError):
+            except (aiohttp.ClientConnectionError, TimeoutError) as error:
                 self._known.pop(campaign, None)
-                if time.monotonic() > until_s:
+                # The node may have acted on what it took: only what it cannot have taken is sent again.
+                is_repeatable = request.method == "GET" or isinstance(error, aiohttp.ClientConnectorError)
+                if not is_repeatable or time.monotonic() > until_s:
                     return _problem(HTTPStatus.BAD_GATEWAY, "The table does not answer; try again in a moment.")
                 await asyncio.sleep(_POLL_S)  # its node was lost, and the lease has not run out yet
 
     async def _address(self, campaign: CampaignId) -> str:
-        if (known := self._known.get(campaign)) is not None:
-            return known
-        with suppress(TimeoutError):
-            async with asyncio.timeout(OPENS_WITHIN_S):
-                while True:
-                    if found := await self._find(campaign):
-                        self._known[campaign] = found
-                        return found
-                    await asyncio.sleep(_POLL_S)
-        return ""
+        if (known := self._known.get(campaign)) is not None and known[1] > time.monotonic():
+            return known[0]
+        until_s = time.monotonic() + OPENS_WITHIN_S
+        while True:
+            try:
+                if found := await self._find(campaign):
+                    self._known[campaign] = found, time.monotonic() + _KNOWN_S
+                    return found
+            except GlyphoxaError:  # a node that was lost may be about to return
+                if time.monotonic() > until_s:
+                    raise
+            if time.monotonic() > until_s:
+                return ""
+            await asyncio.sleep(_POLL_S)
 
     async def _answer(self, request: web.Request, base: str, body: bytes) -> web.StreamResponse:
         url, headers = _at(base, request), _forwarded(request)
@@ -121,9 +128,13 @@ class Door:
             passed = CIMultiDict((name, value) for name, value in answer.headers.items() if name.lower() not in _HOP)
             response = web.StreamResponse(status=answer.status, headers=passed)
             await response.prepare(request)
-            async for piece in answer.content.iter_any():
-                await response.write(piece)
-            await response.write_eof()
+            try:
+                async for piece in answer.content.iter_any():
+                    await response.write(piece)
+                await response.write_eof()
+            except aiohttp.ClientError:  # the browser sees that the answer is cut off
+                if request.transport is not None:
+                    request.transport.abort()
         return response
 
     async def _socket(self, request: web.Request, base: str) -> web.StreamResponse:

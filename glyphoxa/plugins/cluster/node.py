@@ -25,6 +25,7 @@ from glyphoxa.actors.clock import loop_ms
 from glyphoxa.actors.deadline import STEP_MS, ClosingStack, done_within, end_tasks
 from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.adapters.postgres.store import Store
+from glyphoxa.app import engines
 from glyphoxa.app.memory import TableLog, database_of
 from glyphoxa.app.models import load_local_models, named, open_embedder
 from glyphoxa.app.reader import open_reader
@@ -82,6 +83,7 @@ class HeldTable:
 
     Attributes:
         table: None until it is open.
+        is_opening: It opens now, and others of this node wait.
         is_moving: It is told to move to another node.
     """
 
@@ -90,6 +92,7 @@ class HeldTable:
     table: TableSession | None = None
     closing: Closing = field(default_factory=Closing)
     task: asyncio.Task[None] | None = None
+    is_opening: bool = False
     is_moving: bool = False
 
     def close(self) -> None:
@@ -120,6 +123,7 @@ class TableHost:
         self._nodes: Sequence[Node] = ()
         self._listed_ms = 0
         self._moves: set[asyncio.Task[None]] = set()
+        self._opening = asyncio.Lock()
 
     async def open(self, stack: ClosingStack) -> None:
         """Load what the tables share, and connect. `stack` closes it.
@@ -129,6 +133,8 @@ class TableHost:
             Unavailable: The directory is away.
         """
         settings = self._settings
+        for part in ("host", "ear", "cascaded", "webrtc"):  # an import holds up all tables
+            await asyncio.to_thread(engines.installed, part)
         local = await load_local_models(settings, stack, slots=self.node.capacity, tell=logger.info)
         self._embedder = await open_embedder(settings, local, stack)
         database = await self._connect(settings, stack)
@@ -275,15 +281,23 @@ class TableHost:
             database = self._databases.get(lease.server)
             if database is None:
                 raise InvalidInput(f"cluster.servers has no {lease.server!r}, which holds campaign {lease.campaign!r}")
+            # One at a time: several at once would miss their deadlines, and interrupt the open tables.
+            held.is_opening = await self._opening.acquire()
             await raise_epoch(database, lease.campaign, lease.epoch)
             await self._serve(held, database)
         finally:
+            self._end_opening(held)
             for each in self._databases.values():
                 if each.epochs.get(lease.campaign) == lease.epoch:
                     del each.epochs[lease.campaign]
             with contextlib.suppress(GlyphoxaError):
                 await self.directory.release(lease.campaign, lease.epoch)
             del self.tables[lease.campaign]  # not before: a report would find the lease, and open the table again
+
+    def _end_opening(self, held: HeldTable) -> None:
+        if held.is_opening:
+            held.is_opening = False
+            self._opening.release()
 
     async def _serve(self, held: HeldTable, database: Database) -> None:
         campaign = held.lease.campaign
@@ -302,6 +316,7 @@ class TableHost:
 
         def is_open(table: TableSession) -> None:
             held.table, held.url = table, address.here
+            self._end_opening(held)
 
         async with ClosingStack() as stack:
             store = await stack.enter_async_context(self._store(database))
