@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
@@ -143,3 +144,17 @@ async def test_problems_are_plain_answers(monkeypatch: pytest.MonkeyPatch) -> No
     ):
         async with at_the_door(find) as (door, browser), browser.get(door, cookies=cookies) as answer:
             assert (answer.status, await answer.text()) == (status, text)
+
+
+async def test_what_a_node_may_have_taken_is_not_sent_twice() -> None:
+    heads: list[bytes] = []
+
+    async def breaks_off(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        heads.append(await reader.readuntil(b"\r\n\r\n"))
+        writer.close()
+
+    server = await asyncio.start_server(breaks_off, "127.0.0.1", 0)
+    node = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+    async with server, at_the_door(always(node)) as (door, browser):
+        answer = await browser.post(f"{door}api/join", data="token", cookies=MOOR)
+        assert (answer.status, len(heads)) == (502, 1)
