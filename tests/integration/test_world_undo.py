@@ -193,7 +193,8 @@ async def test_every_table_of_a_campaign_is_known_to_forks(town: Store) -> None:
             """SELECT c.relname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'campaign_id'
                 WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition"""
         )
-    assert sorted(row["relname"] for row in rows) == sorted({*COPIED, "world_snapshots", "table_commands"})
+    of_a_table = {"table_commands", "table_epochs", "table_files"}
+    assert sorted(row["relname"] for row in rows) == sorted({*COPIED, "world_snapshots", *of_a_table})
 
 
 async def test_what_the_dm_decided_and_what_a_file_says_survives_a_rollback(town: Store) -> None:
