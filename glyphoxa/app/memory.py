@@ -266,6 +266,9 @@ class TableMemory:
         if self.journal.delivery.is_degraded:  # a mere backlog would have cleared this
             refuses = "the disk rejects writes" if self.journal.delivery.disk_fails else "it rejects writes"
             raise Unavailable(f"the database is reachable, but {refuses}")
+        if self._watch.since_ms is not None:
+            # What answers now may be a replica that was promoted, or a backup, without what was sent last.
+            await self.journal.delivery.send_missing()
 
     def _on_journal(self, what: str) -> None:
         logger.debug("{}", what)  # the watch tells the table once

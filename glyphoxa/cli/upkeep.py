@@ -92,7 +92,7 @@ async def _reindex(options: argparse.Namespace) -> int:
 
 def _summary(done: Reindexed, model: str) -> str:
     embedded, failed = done.filled.embedded, done.filled.failed
-    if done.is_anew:
+    if done.is_full:
         text = f"transcripts are now searched with {model}; embedded {counted(embedded, 'utterance')}"
     else:
         text = f"embedded {counted(embedded, 'utterance')}" if embedded else "nothing was missing"

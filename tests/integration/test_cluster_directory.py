@@ -70,7 +70,7 @@ async def test_a_table_whose_node_stops_reporting_goes_to_another_with_a_later_e
     short = Directory(store.database, lease_ms=SHORT_MS)
     await short.report(node("a"), NONE)
     long = Directory(store.database, lease_ms=LONG_MS)
-    first = await long.place(MOOR, chosen=lambda nodes, _: nodes[0])
+    first = await long.place(MOOR)
     await short.report(node("a"), {MOOR: Held(first.epoch)})  # renewed for a millisecond
     await asyncio.sleep(0.01)
     assert (await long.report(node("b"), NONE)).lost == 1
@@ -84,10 +84,11 @@ async def test_a_table_whose_node_stops_reporting_goes_to_another_with_a_later_e
 
 async def test_two_nodes_take_over_different_tables(store: Store) -> None:
     short, long = (Directory(store.database, lease_ms=each) for each in (SHORT_MS, LONG_MS))
-    for each in ("a", "b", "lost"):
-        await long.report(node(each, capacity=20), NONE)
+    await long.report(node("lost", capacity=20), NONE)
     campaigns = {CampaignId(f"c{n}") for n in range(20)}
-    held = {each: Held((await long.place(each, chosen=lambda nodes, _: nodes[-1])).epoch) for each in campaigns}
+    held = {each: Held((await long.place(each)).epoch) for each in campaigns}
+    for each in ("a", "b"):
+        await long.report(node(each, capacity=20), NONE)
     await short.report(node("lost", capacity=20), held)
     await asyncio.sleep(0.01)
     taken = await asyncio.gather(long.adopt("a", most=12), long.adopt("b", most=12))

@@ -130,6 +130,24 @@ async def test_a_database_that_is_away_at_the_start_gets_campaign_and_talk_when_
     assert "Eldrinax" in await fetch(dsn, "SELECT name FROM entities")
 
 
+async def test_a_database_that_returns_without_what_was_sent_last_gets_it_again(
+    settings: Settings, network: Network, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a replica does that was promoted before it had everything."""
+    async with an_evening(settings, monkeypatch) as evening:
+        await answered(evening, "Grimjaw, are you there?")
+        assert await evening.table.kept() == 2
+        network.cut()
+        connection = await asyncpg.connect(dsn)
+        await connection.execute("DELETE FROM session_entries")
+        await connection.close()
+        await answered(evening, "Grimjaw, is it raining?")
+        await evening.until(lambda: evening.table.health.state == "degraded")
+        network.well()
+        await until_well(evening)
+        assert sorted(await logged(dsn)) == sorted(said("Grimjaw, are you there?", "Grimjaw, is it raining?"))
+
+
 async def test_a_database_that_is_slow_is_not_waited_for(
     settings: Settings, network: Network, dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -86,8 +86,8 @@ async def test_missing_vectors_are_added_and_existing_ones_skipped(dsn: str) -> 
     async with opened(dsn, OLD) as store:
         await store.log.append([said(1), said(2), said(3, campaign_id=OTHER)])
         await store.chunks.fill_missing(CAMPAIGN)
-    assert await reindexed(dsn, OLD) == Reindexed(Filled(embedded=1), is_anew=False)
-    assert await reindexed(dsn, OLD) == Reindexed(Filled(), is_anew=False)
+    assert await reindexed(dsn, OLD) == Reindexed(Filled(embedded=1), is_full=False)
+    assert await reindexed(dsn, OLD) == Reindexed(Filled(), is_full=False)
     assert await models(dsn) == {"old 384": 3}
 
 
@@ -95,7 +95,7 @@ async def test_another_model_embeds_everything_and_takes_the_place_of_the_old(ds
     async with opened(dsn, OLD) as store:
         await store.log.append([said(1, "My sister is a pirate."), said(2), said(3, campaign_id=OTHER)])
         await store.chunks.fill_missing(CAMPAIGN)
-    assert await reindexed(dsn, WIDE) == Reindexed(Filled(embedded=3), is_anew=True)
+    assert await reindexed(dsn, WIDE) == Reindexed(Filled(embedded=3), is_full=True)
     assert await models(dsn) == {"wide 768": 3}
     async with opened(dsn, WIDE) as store:
         assert await recalled(store, "Who are your kin?") == ["u1"]
@@ -139,7 +139,7 @@ async def test_open_table_recalls_during_a_reindex_and_no_line_of_it_is_lost(dsn
             while await recalled(live, "Does it rain?") != ["u3"]:
                 pass  # a search with a short deadline may miss the latest utterances
         go_on.set()
-        assert (await running).is_anew
+        assert (await running).is_full
         await live.log.append([said(4, "More rain.")])
     async with opened(dsn, WIDE) as store:
         await store.chunks.fill_missing(CAMPAIGN)
@@ -203,15 +203,15 @@ async def test_two_at_a_time_are_refused(dsn: str) -> None:
     with pytest.raises(InvalidInput, match="being reindexed by another process"):
         await reindexed(dsn, NEW)
     go_on.set()
-    assert (await first).is_anew
+    assert (await first).is_full
 
 
 async def test_one_campaign_is_filled_or_rebuilt_by_itself_but_not_by_another_model(dsn: str) -> None:
     async with opened(dsn, OLD) as store:
         await store.log.append([said(1), said(2, campaign_id=OTHER)])
-    assert await reindexed(dsn, OLD, campaign=CAMPAIGN) == Reindexed(Filled(embedded=1), is_anew=False)
-    assert await reindexed(dsn, OLD, campaign=CAMPAIGN) == Reindexed(Filled(), is_anew=False)
-    assert await reindexed(dsn, OLD, campaign=CAMPAIGN, full=True) == Reindexed(Filled(embedded=1), is_anew=False)
+    assert await reindexed(dsn, OLD, campaign=CAMPAIGN) == Reindexed(Filled(embedded=1), is_full=False)
+    assert await reindexed(dsn, OLD, campaign=CAMPAIGN) == Reindexed(Filled(), is_full=False)
+    assert await reindexed(dsn, OLD, campaign=CAMPAIGN, full=True) == Reindexed(Filled(embedded=1), is_full=False)
     with pytest.raises(InvalidInput, match="omit --campaign"):
         await reindexed(dsn, NEW, campaign=CAMPAIGN)
     with pytest.raises(NotFound, match=r"no utterances of a campaign 'othr' here.*other"):
@@ -316,7 +316,7 @@ async def test_reindex_with_a_model_that_is_away_deletes_no_vectors(dsn: str) ->
     with pytest.raises(Unavailable):
         await reindexed(dsn, an_embedder(away, name="wide", dimensions=768))
     assert await models(dsn) == {"old 384": 1}
-    assert (await reindexed(dsn, NEW)).is_anew
+    assert (await reindexed(dsn, NEW)).is_full
     assert await models(dsn) == {"new 384": 1}
 
 
@@ -330,7 +330,7 @@ async def test_an_owner_who_is_no_superuser_reindexes_all_campaigns_too(postgres
     try:
         async with opened(dsn, OLD) as store:
             await store.log.append([said(1), said(2, campaign_id=OTHER)])
-        assert await reindexed(dsn, WIDE) == Reindexed(Filled(embedded=2), is_anew=True)
+        assert await reindexed(dsn, WIDE) == Reindexed(Filled(embedded=2), is_full=True)
         async with opened(dsn, WIDE) as store:
             await store.log.append([said(3)])
             assert await store.chunks.fill_missing(CAMPAIGN) == Filled(embedded=1)

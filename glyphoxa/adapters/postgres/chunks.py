@@ -256,7 +256,7 @@ class EmbeddingQueue(CampaignQueries):
                 if not rows:
                     return int(await connection.fetchval(self._sql["count_due"], campaign))
                 names = await self._names_of(connection, campaign)
-                stale = [row["utterance_id"] for row in rows if not _is_as_it_was(row, _pieces(row))]
+                stale = [row["utterance_id"] for row in rows if not _is_unchanged(row, _pieces(row))]
                 known = set(stale)
                 tags = [
                     (campaign, row["utterance_id"], entities)
@@ -283,7 +283,7 @@ class EmbeddingQueue(CampaignQueries):
         to_embed: list[QueuedUtterance] = []
         for row in rows:
             due = QueuedUtterance(row["utterance_id"], row["place"], (row["speaker_name"], row["text"]), _pieces(row))
-            (as_before if _is_as_it_was(row, due.pieces) and not row["anew"] else to_embed).append(due)
+            (as_before if _is_unchanged(row, due.pieces) and not row["is_required"] else to_embed).append(due)
         if as_before:
             await self._store(campaign, [], [], as_before, names)
             yield Filled(skipped=len(as_before))
@@ -372,7 +372,7 @@ def _pieces(row: asyncpg.Record) -> list[Piece]:
     return pieces_of(row["text"], speaker=row["speaker_name"])
 
 
-def _is_as_it_was(row: asyncpg.Record, pieces: Sequence[Piece]) -> bool:
+def _is_unchanged(row: asyncpg.Record, pieces: Sequence[Piece]) -> bool:
     return sorted(row["hashes"]) == sorted(piece.content_hash for piece in pieces)
 
 
@@ -427,11 +427,11 @@ Tell = Callable[[str], None]
 class Reindexed:
     """
     Attributes:
-        is_anew: The old vectors were deleted, and everything was embedded again.
+        is_full: The old vectors were deleted, and everything was embedded again.
     """
 
     filled: Filled
-    is_anew: bool
+    is_full: bool
 
 
 async def reindex(
@@ -471,8 +471,8 @@ async def reindex(
                 f"the vectors of this database are from the model {stored and stored['model']!r}, and one campaign "
                 f"alone cannot use {embedder.name!r}: omit --campaign"
             )
-        is_anew = campaign is None and (full or not is_ours)
-        if is_anew:
+        is_full = campaign is None and (full or not is_ours)
+        if is_full:
             await try_something_harmless(embedder)
             await _clear(connection, embedder)
         elif full and campaign is not None:
@@ -481,7 +481,7 @@ async def reindex(
         for each in campaigns if campaign is None else [campaign]:
             due = await queue.survey(each)
             filled += await queue.drain(each, tell=_counted(tell, each, due))
-    return Reindexed(filled, is_anew)
+    return Reindexed(filled, is_full)
 
 
 async def _clear(connection: OwnConnection, embedder: Embedder) -> None:

@@ -1,7 +1,7 @@
 -- due --
 -- Utterances to embed after place $2, oldest first, with their chunks of model $5. Those that failed $3 times are
 -- skipped. Served by idx_talk_to_embed_place and idx_chunks_utterance_id.
-SELECT q.utterance_id, q.place, q.anew, e.speaker_name, e.text,
+SELECT q.utterance_id, q.place, q.anew AS is_required, e.speaker_name, e.text,
        ARRAY(SELECT c.content_hash FROM chunks c
               WHERE c.campaign_id = $1 AND c.utterance_id = q.utterance_id AND c.model = $5) AS hashes
   FROM talk_to_embed q

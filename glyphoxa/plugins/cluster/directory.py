@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -80,7 +80,7 @@ class Directory:
         is_draining, lost = (False, 0) if row is None else (row["is_draining"], row["lost"])
         return Reported({each["campaign"]: Lease(**each) for each in leases}, is_draining, lost)
 
-    async def place(self, campaign: CampaignId, *, chosen: Callable[[Sequence[Node], str], Node] = choose) -> Lease:
+    async def place(self, campaign: CampaignId) -> Lease:
         """Return the lease of a campaign's table; place it if no node has it.
 
         A lease whose node was lost is returned as it is: another node takes the table over.
@@ -94,7 +94,7 @@ class Directory:
                 if row is not None and (row["node"] or row["is_valid"]):
                     break
                 nodes = [Node(**each) for each in await connection.fetch(self._sql["nodes"], self.lease_ms)]
-                node = chosen(nodes, campaign)
+                node = choose(nodes, campaign)
                 # No lease: somebody else was faster, and the next round finds theirs; or the node is full by now.
                 await connection.fetchrow(self._sql["take"], campaign, node.name, self.lease_ms)
         if row is None:

@@ -145,8 +145,12 @@ class TableHost:
         self._databases = {"": database}
         for each in self._cluster.servers:
             self._databases[each.name] = await self._connect(settings_of(settings, each.name), stack)
-        store = await stack.enter_async_context(self._store(database))
-        self._shared = Shared(local, named(settings), store, open_reader(settings, store, stack))
+        self._shared: dict[str, Shared] = {}
+        for name, one in self._databases.items():
+            store = await stack.enter_async_context(self._store(one))
+            # Its process starts with the first table on that database.
+            reader = open_reader(settings_of(settings, name), store, stack)
+            self._shared[name] = Shared(local, named(settings), store, reader)
 
     async def _connect(self, settings: Settings, stack: AsyncExitStack) -> Database:
         database = database_of(settings, self._embedder)
@@ -331,7 +335,7 @@ class TableHost:
                 session,
                 address,
                 listener,
-                open_table=partial(open_table, shared=replace(self._shared, store=store)),
+                open_table=partial(open_table, shared=replace(self._shared[held.lease.server], store=store)),
                 say=lambda _: None,  # its lines hold links: see `invitations`
                 on_open=is_open,
             ).run(held.closing)
