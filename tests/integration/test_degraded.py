@@ -133,7 +133,7 @@ async def test_a_database_that_is_away_at_the_start_gets_campaign_and_talk_when_
 async def test_a_database_that_returns_without_what_was_sent_last_gets_it_again(
     settings: Settings, network: Network, dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As a replica does that was promoted before it had everything."""
+    """A replica that was promoted too early comes back like this."""
     async with an_evening(settings, monkeypatch) as evening:
         await answered(evening, "Grimjaw, are you there?")
         assert await evening.table.kept() == 2
