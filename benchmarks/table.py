@@ -7,7 +7,7 @@ import os
 import random
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ import yaml
 from benchmarks.provider_process import CHUNK_BYTES, CHUNK_MS, Addresses, Recorded
 from benchmarks.runner import tell
 from glyphoxa.actors.clock import now_ms
+from glyphoxa.actors.deadline import ClosingStack, end_tasks
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.app.memory import database_of
 from glyphoxa.app.models import embedder_of, load_local_models
@@ -66,6 +67,7 @@ _TALK = (
     "Let us rest until the bell rings.",
 )
 TURN_PATIENCE_S = 30.0
+_LOOK_S = 0.1
 _NOT_THE_END = frozenset({Outcome.MERGED})
 
 
@@ -347,6 +349,37 @@ async def opened(settings: Settings) -> AsyncIterator[TableSession]:
         yield table
     finally:
         await table.close()
+
+
+@asynccontextmanager
+async def opened_on_node(settings: Settings) -> AsyncIterator[TableSession]:
+    """Open a stored campaign's table on a node of a cluster, in this process, as `glyphoxa cluster place` does."""
+    from glyphoxa.plugins.cluster.node import TableHost
+    from glyphoxa.plugins.cluster.placement import Node
+
+    async def ask_nobody(name: str) -> bool:
+        raise Unavailable(f"node {name} does not answer")
+
+    assert settings.campaign is not None
+    campaign = read_campaign(settings.campaign).campaign.id
+    async with ClosingStack() as stack:
+        host = TableHost(
+            settings, Node("benchmark", "http://127.0.0.1/", 1), door="http://127.0.0.1/", ask_peer=ask_nobody
+        )
+        await host.open(stack)
+        running = asyncio.create_task(host.run())
+        try:
+            table = None
+            while table is None:
+                with suppress(Unavailable):  # the node has not reported yet
+                    await host.directory.place(campaign)
+                await asyncio.sleep(_LOOK_S)
+                table = host.tables[campaign].table if campaign in host.tables else None
+            await table.wait_until_ready()
+            yield table
+        finally:
+            await host.close()
+            await end_tasks(running)
 
 
 @asynccontextmanager

@@ -2,6 +2,7 @@
 
     python -m benchmarks.turn [--llm-ttft-ms 200] [--llm-tokens-per-s 80] [--tts-ttfb-ms 80] [--turns 50]
                               [--npcs 3] [--speakers 4] [--history-entries 10000] [--eager] [--local]
+                              [--node]
 
 benchmarks/README.md describes the figures and how they are measured.
 """
@@ -11,7 +12,7 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +27,12 @@ from benchmarks.table import (
     load_history,
     local_settings,
     opened,
+    opened_on_node,
     players,
     write_campaign,
 )
-from glyphoxa.config.settings import Settings
 from glyphoxa.domain.turn_record import Stage
+from glyphoxa.npc.session import TableSession
 from glyphoxa.providers.registry import ROWS
 
 _WARM_UP_TURNS = 1
@@ -67,13 +69,16 @@ async def measure(options: argparse.Namespace, directory: Path) -> dict[str, Any
             # An answer is prepared from the pause on, and not heard before the end of the turn.
             expected_ms = max(end_of_turn_ms, PAUSE_MS + delays.to_first_sound_ms)
         await load_history(settings, size.history_entries)
-        heard = await play(settings, recordings, turns=options.turns)
+        opening = opened_on_node(settings) if options.node else opened(settings)
+        heard = await play(opening, recordings, turns=options.turns)
     return figures(heard, expected_ms=expected_ms)
 
 
-async def play(settings: Settings, recordings: Sequence[Recorded], *, turns: int) -> list[TurnHeard]:
+async def play(
+    opening: AbstractAsyncContextManager[TableSession], recordings: Sequence[Recorded], *, turns: int
+) -> list[TurnHeard]:
     """Open the table as the product does, and ask. The first turn is not counted: it opens connections."""
-    async with opened(settings) as table, players(table, table.campaign.players) as people:
+    async with opening as table, players(table, table.campaign.players) as people:
         heard: list[TurnHeard] = []
         for n in range(turns + _WARM_UP_TURNS):
             turn = await people.ask(n, recordings[n % len(recordings)])
@@ -143,6 +148,7 @@ def _options() -> argparse.ArgumentParser:
     parser.add_argument("--history-entries", type=not_negative_count, default=10_000, help="past utterances in memory")
     parser.add_argument("--eager", action="store_true", help="prepare the answer while waiting 480 ms for more")
     parser.add_argument("--local", action="store_true", help="the shipped models instead of stand-ins for providers")
+    parser.add_argument("--node", action="store_true", help="on a node of a cluster, not in a process alone")
     models = [row.name for row in ROWS if row.kind == "llm" and row.weights]
     parser.add_argument("--llm", choices=models, default="qwen-1.5b", help="with --local")
     return parser
