@@ -111,7 +111,11 @@ async def measure(options: argparse.Namespace, directory: Path) -> dict[str, Any
         if options.processes == 1:
             heard, samples = await begin(shares[0])
         else:
-            heard, samples = together(await asyncio.to_thread(_in_processes, begin, shares))
+            try:
+                heard, samples = together(await asyncio.to_thread(_in_processes, begin, shares))
+            finally:  # a thread that waits for them cannot be cancelled
+                for process in multiprocessing.active_children():
+                    process.terminate()
     return figures(heard, samples, n_sessions=options.sessions, minutes=options.minutes)
 
 
