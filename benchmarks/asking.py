@@ -30,8 +30,8 @@ from glyphoxa.app.background import local_slots
 from glyphoxa.app.engines import MouthSpec, OpenMouth
 from glyphoxa.app.memory import open_store_for
 from glyphoxa.app.models import LocalModels, load_local_models
-from glyphoxa.app.reader import BackgroundReader, open_reader
 from glyphoxa.app.table import TableBuilder
+from glyphoxa.app.transcript_reader import BackgroundReader, open_reader
 from glyphoxa.config.provider_sections import LlmSettings, ProvidersSettings
 from glyphoxa.config.sections import ContextSettings, TurnsSettings
 from glyphoxa.config.settings import Settings

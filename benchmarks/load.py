@@ -40,8 +40,8 @@ from glyphoxa.actors.deadline import ClosingStack
 from glyphoxa.app import engines
 from glyphoxa.app.memory import open_store_for
 from glyphoxa.app.models import load_local_models
-from glyphoxa.app.reader import open_reader
 from glyphoxa.app.table import TableBuilder
+from glyphoxa.app.transcript_reader import open_reader
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.errors import Unavailable

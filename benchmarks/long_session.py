@@ -29,7 +29,7 @@ from benchmarks.runner import command, percent, percentile, read_rows, run, tell
 from benchmarks.servers.openai import OpenAiServer, Reply
 from glyphoxa.app.background import chronicle_log, chronicle_worker, chronicler_of, memory_of, open_talk_readers
 from glyphoxa.app.engines import MouthSpec, OpenMouth
-from glyphoxa.app.reader import BackgroundReader
+from glyphoxa.app.transcript_reader import BackgroundReader
 from glyphoxa.chat.models import PROFILES
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.check import PriceList, price_list

@@ -47,7 +47,7 @@ class Plugin:
         settings: Sections of the settings file by name, each a subclass of `glyphoxa.config.sections.Section`.
         commands: Verbs of the command line by name.
         actions: Actions of other verbs, each a `glyphoxa.cli.verb.Verb` of the verb that it is given for.
-        readers: Functions that read what another tool wrote, by its name in `glyphoxa.dm.imported.ImportKind`.
+        readers: Functions that read what another tool wrote, by its name in `glyphoxa.dm.source_world.ImportKind`.
         checks: Functions for `glyphoxa doctor` and `glyphoxa config check`: see `glyphoxa.config.check.PluginCheck`.
         observers: Functions that open what follows a table: see `glyphoxa.app.table.OpenObserver`.
         pages: Functions that add pages to a served table: see `glyphoxa.web.desk.frame.AddPages`.

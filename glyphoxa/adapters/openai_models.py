@@ -100,7 +100,7 @@ def _vector(embedding: Any) -> list[float]:
 
 
 class HttpReranker:
-    """See `glyphoxa.plugins.memory_graph.methods.Reranker`. Create inside a running event loop; `close` it.
+    """See `glyphoxa.plugins.memory_graph.recall_methods.Reranker`. Create inside a running event loop; `close` it.
 
     The caller sets the time limit.
 

@@ -17,8 +17,8 @@ from typing import Any, Protocol, cast
 
 from glyphoxa.adapters.weights.store import own_manifest
 from glyphoxa.app.models import LocalModels
-from glyphoxa.config.campaign_checks import CampaignDocument, NpcBlock
 from glyphoxa.config.campaign_file import CampaignFile, read_campaign
+from glyphoxa.config.campaign_schema import CampaignDocument, NpcBlock
 from glyphoxa.config.check import Finding, chosen_providers
 from glyphoxa.config.located_yaml import Wrong, YamlPath
 from glyphoxa.config.sections import NO_MOUTHS, file_and_function, missing_files, not_a_name

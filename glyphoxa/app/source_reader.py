@@ -19,7 +19,7 @@ from pathlib import Path
 from threading import Thread
 from typing import Final, cast
 
-from glyphoxa.dm.imported import ImportKind, SourceWorld
+from glyphoxa.dm.source_world import ImportKind, SourceWorld
 from glyphoxa.domain.errors import InvalidInput, Unavailable, did_you_mean
 from glyphoxa.plugin import claims
 

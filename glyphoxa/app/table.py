@@ -24,8 +24,8 @@ from glyphoxa.app.background import deep_recall, local_slots, make_names, memory
 from glyphoxa.app.engines import EarSpec, Host, MouthSpec, OpenMouth, language_findings, read_playable, settings_for
 from glyphoxa.app.memory import SAID_BEFORE, StoredSessions, TableMemory, open_store_for
 from glyphoxa.app.models import LocalModels, load_local_models, named
-from glyphoxa.app.reader import BackgroundReader, open_reader
 from glyphoxa.app.scope import Scope
+from glyphoxa.app.transcript_reader import BackgroundReader, open_reader
 from glyphoxa.chronicle.summaries import LineSelection
 from glyphoxa.config.check import without_effect
 from glyphoxa.config.settings import Settings

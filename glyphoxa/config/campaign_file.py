@@ -12,7 +12,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Final, TypeVar
 
-from glyphoxa.config.campaign_checks import (
+from glyphoxa.config.campaign_schema import (
     CampaignDocument,
     by_case,
     edge_name,

@@ -12,7 +12,7 @@ from operator import itemgetter
 from typing import Any, Final
 
 from glyphoxa.dm.campaign_diff import Tables
-from glyphoxa.dm.imported import (
+from glyphoxa.dm.source_world import (
     LONGEST_NAME,
     NO_EDIT,
     Decision,

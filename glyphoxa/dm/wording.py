@@ -11,7 +11,7 @@ from typing import Final
 from glyphoxa.chronicle.ports import SessionProgress
 from glyphoxa.chronicle.timeline_writer import FLOOR
 from glyphoxa.dm.import_review import Arrival, Proposal
-from glyphoxa.dm.imported import SourceDocument
+from glyphoxa.dm.source_world import SourceDocument
 from glyphoxa.domain.campaign import Entity, Schema
 from glyphoxa.domain.errors import MAX_LISTED, counted, shown
 from glyphoxa.domain.ids import EntityId, SessionId

@@ -30,7 +30,7 @@ from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.settings import read_settings
 from glyphoxa.dm.campaign_bundle import BundleReader, BundleWriter, Row
 from glyphoxa.dm.import_review import cleaned, digest_of
-from glyphoxa.dm.imported import ImportKind
+from glyphoxa.dm.source_world import ImportKind
 from glyphoxa.domain.errors import Corrupt, InvalidInput
 from glyphoxa.domain.ids import CampaignId, EntityId
 from glyphoxa.language.words import applied, composed

@@ -22,7 +22,7 @@ from glyphoxa.adapters.postgres.chunks import Filled
 from glyphoxa.adapters.postgres.store import open_store
 from glyphoxa.app.memory import open_store_for
 from glyphoxa.app.models import LocalModels, load_embedder, open_embedder
-from glyphoxa.app.reader import EmbeddingWork
+from glyphoxa.app.transcript_reader import EmbeddingWork
 from glyphoxa.chat.dialect import Connection
 from glyphoxa.config.provider_sections import EmbeddingsSettings, ProvidersSettings
 from glyphoxa.config.settings import MemorySettings, Settings

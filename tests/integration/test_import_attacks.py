@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from glyphoxa.adapters.postgres.store import Store
-from glyphoxa.dm.imported import EVERYTHING
+from glyphoxa.dm.source_world import EVERYTHING
 from glyphoxa.domain.knowledge import DM
 from glyphoxa.plugins.imports.readers import read_source
 from tests.support.builders import CAMPAIGN, a_campaign

@@ -10,7 +10,7 @@ import pytest
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.commits import WorldWriting
 from glyphoxa.adapters.postgres.world.imports import PostgresImports
-from glyphoxa.dm.imported import EVERYTHING
+from glyphoxa.dm.source_world import EVERYTHING
 from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable
 from glyphoxa.domain.ids import CampaignId, EntityId
 from glyphoxa.domain.knowledge import DM

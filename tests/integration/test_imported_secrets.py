@@ -13,7 +13,7 @@ from glyphoxa.adapters.postgres.world.inspection import PostgresInspection
 from glyphoxa.app.desk import recap_of
 from glyphoxa.app.table import Rehearsal
 from glyphoxa.config.settings import Settings
-from glyphoxa.dm.imported import EVERYTHING, SourceText, SourceWorld
+from glyphoxa.dm.source_world import EVERYTHING, SourceText, SourceWorld
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId
 from glyphoxa.domain.knowledge import DM

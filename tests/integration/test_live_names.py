@@ -15,7 +15,7 @@ from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.adapters.postgres.world.learned_names import PostgresLearnedNames
 from glyphoxa.cli.main import main
 from glyphoxa.config.settings import Settings
-from glyphoxa.dm.imported import EVERYTHING, SourceDocument, SourceWorld
+from glyphoxa.dm.source_world import EVERYTHING, SourceDocument, SourceWorld
 from glyphoxa.domain.events import UtteranceRevised
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId

@@ -35,8 +35,8 @@ from glyphoxa.names.gazetteer import Gazetteer
 from glyphoxa.names.naming import Entry
 from glyphoxa.npc.transcript_revision import Asking, Doubted, SecondLook
 from glyphoxa.plugins.memory_graph.graph import MemoryGraph
-from glyphoxa.plugins.memory_graph.methods import GraphRecall
 from glyphoxa.plugins.memory_graph.pipeline import GraphQuestion
+from glyphoxa.plugins.memory_graph.recall_methods import GraphRecall
 from glyphoxa.providers.registry import CHRONICLE
 from tests.support.builders import SMITH, an_utterance
 from tests.unit.chronicle.test_coined_terms import CAMPAIGN, EVENING, Transcript

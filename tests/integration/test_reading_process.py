@@ -9,11 +9,13 @@ from pathlib import Path
 import psutil
 import pytest
 
-from glyphoxa.app import reader
+from glyphoxa.app import transcript_reader
 from glyphoxa.config.settings import Settings
 from tests.integration.test_live_chronicle import PROMISE, is_found
 from tests.support.live_table import an_evening, settings_for, with_chronicle, write_campaign
 from tests.support.patience import DEADLINE_S
+
+READER = (sys.executable, "-m", "glyphoxa.app.transcript_reader")
 
 
 @pytest.fixture
@@ -23,7 +25,7 @@ def settings(tmp_path: Path, dsn: str) -> Settings:
 
 def reading_processes() -> list[psutil.Process]:
     found = psutil.Process().children()
-    return [each for each in found if "glyphoxa.app.reader" in each.cmdline()]
+    return [each for each in found if READER[-1] in each.cmdline()]
 
 
 async def running() -> psutil.Process:
@@ -36,7 +38,7 @@ async def running() -> psutil.Process:
 async def test_killed_reading_process_restarts_and_reads_everything(
     settings: Settings, dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reader, "_RESTART_S", 0.01)
+    monkeypatch.setattr(transcript_reader, "_RESTART_S", 0.01)
     async with an_evening(settings, monkeypatch) as evening:
         first = await running()
         first.kill()
@@ -50,7 +52,7 @@ async def test_killed_reading_process_restarts_and_reads_everything(
 
 async def test_reading_process_ends_with_its_input(settings: Settings) -> None:
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "glyphoxa.app.reader", stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+        *READER, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
     )
     assert process.stdin is not None and process.stdout is not None
     process.stdin.write(f"{settings.model_dump_json()}\nread town\nbusy\n".encode())
@@ -62,7 +64,7 @@ async def test_reading_process_ends_with_its_input(settings: Settings) -> None:
 
 async def test_reading_process_without_settings_ends_at_once() -> None:
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "glyphoxa.app.reader", stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+        *READER, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
     )
     async with asyncio.timeout(DEADLINE_S):
         assert await process.communicate(b"") == (b"", None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from glyphoxa.dm.imported import SourceDocument, SourceLink, SourceText, SourceWorld
+from glyphoxa.dm.source_world import SourceDocument, SourceLink, SourceText, SourceWorld
 
 MILL = SourceDocument(
     "Scene.1",

@@ -3,7 +3,7 @@
     placed ──▶ the node takes the campaign's latest epoch and files ──▶ opens the table ──▶ publishes its address
     lost   ──▶ the lease runs out ──▶ another node takes it, with a later epoch, and continues the session
 
-A table never shares this process with background reading, which has one of its own (`glyphoxa.app.reader`).
+A table never shares this process with background reading, which has one of its own (`glyphoxa.app.transcript_reader`).
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.app import engines
 from glyphoxa.app.memory import TableLog, database_of
 from glyphoxa.app.models import load_local_models, named, open_embedder
-from glyphoxa.app.reader import open_reader
 from glyphoxa.app.table import Shared, open_table
+from glyphoxa.app.transcript_reader import open_reader
 from glyphoxa.cli.table_server import PageAddress, TableServer, invitation_lines, servers_of
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, Unavailable

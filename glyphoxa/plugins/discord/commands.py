@@ -31,8 +31,8 @@ from glyphoxa.dm.actions import DmAction, actions_of
 from glyphoxa.dm.campaign_diff import CampaignChanges
 from glyphoxa.dm.facts import Decision, ExplainedFact, lines_of
 from glyphoxa.dm.handouts import PlayersView
-from glyphoxa.dm.imported import ImportKind
 from glyphoxa.dm.sessions import LAST
+from glyphoxa.dm.source_world import ImportKind
 from glyphoxa.domain.campaign import ENTITY_TYPES
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, counted
 from glyphoxa.domain.ids import PlayerId

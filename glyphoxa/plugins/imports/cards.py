@@ -15,7 +15,7 @@ from itertools import islice, pairwise
 from typing import Any, Final
 
 from glyphoxa.config.campaign_text import as_meant
-from glyphoxa.dm.imported import SourceDocument, SourceText, SourceWorld, name_of
+from glyphoxa.dm.source_world import SourceDocument, SourceText, SourceWorld, name_of
 from glyphoxa.domain.errors import InvalidInput, shown
 from glyphoxa.domain.turn_record import Asked, Character
 from glyphoxa.judgement.reply import ReplyCheck

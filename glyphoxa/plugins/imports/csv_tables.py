@@ -21,10 +21,10 @@ from typing import Final
 
 from pydantic import TypeAdapter, ValidationError
 
-from glyphoxa.config.campaign_checks import Name, by_case, edge_name, hint_for, wrong_attribute
+from glyphoxa.config.campaign_schema import Name, by_case, edge_name, hint_for, wrong_attribute
 from glyphoxa.config.campaign_text import as_meant, quotes_in_name
 from glyphoxa.config.located_yaml import MOST_TOLD, InvalidFile, Problem
-from glyphoxa.dm.imported import SourceDocument, SourceLink, SourceText, SourceWorld
+from glyphoxa.dm.source_world import SourceDocument, SourceLink, SourceText, SourceWorld
 from glyphoxa.domain.campaign import ENTITY_TYPES
 from glyphoxa.domain.errors import InvalidInput, did_you_mean, nearest, shown
 from glyphoxa.domain.ids import plain_name, slug

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from glyphoxa.dm.imported import SourceDocument, SourceLink, SourceText, SourceWorld, name_of, united
+from glyphoxa.dm.source_world import SourceDocument, SourceLink, SourceText, SourceWorld, name_of, united
 from glyphoxa.domain.errors import counted
 from glyphoxa.language.words import fold
 from glyphoxa.plugins.imports.files import SourceFiles, fields_of, listed, objects_in

@@ -15,9 +15,17 @@ from pathlib import Path, PurePosixPath
 from string import hexdigits
 from typing import Any, Final, TypeVar
 
-from glyphoxa.config.campaign_checks import wrong_attribute
+from glyphoxa.config.campaign_schema import wrong_attribute
 from glyphoxa.config.located_yaml import read_yaml
-from glyphoxa.dm.imported import LOCATED_AT, SourceDocument, SourceLink, SourceText, SourceWorld, name_of, told_apart
+from glyphoxa.dm.source_world import (
+    LOCATED_AT,
+    SourceDocument,
+    SourceLink,
+    SourceText,
+    SourceWorld,
+    name_of,
+    told_apart,
+)
 from glyphoxa.domain.errors import InvalidInput, shown
 from glyphoxa.language.relations import known_type
 from glyphoxa.language.words import words

@@ -16,7 +16,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, unquote
 
-from glyphoxa.dm.imported import SourceText
+from glyphoxa.dm.source_world import SourceText
 from glyphoxa.plugins.imports.html_text import PageLink, PageText, html_text
 from glyphoxa.plugins.imports.labels import (
     asks_who_sees,

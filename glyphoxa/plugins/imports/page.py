@@ -16,7 +16,7 @@ from glyphoxa.adapters.postgres.world.imports import PostgresImports
 from glyphoxa.app.desk import Desk
 from glyphoxa.app.source_reader import AlreadyReading, SourceReader
 from glyphoxa.dm.import_review import Group
-from glyphoxa.dm.imported import NEW_ENTITY, Decision, DocumentEdit, DocumentSelection, ImportKind, SourceWorld
+from glyphoxa.dm.source_world import NEW_ENTITY, Decision, DocumentEdit, DocumentSelection, ImportKind, SourceWorld
 from glyphoxa.dm.wording import arrival_in_words, plain, proposal_in_words
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, Unavailable, counted, did_you_mean
 from glyphoxa.plugins.imports.files import MOST_BYTES, TEMPORARY

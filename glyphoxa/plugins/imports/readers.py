@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from glyphoxa.dm.imported import ImportKind, SourceDocument, SourceWorld
+from glyphoxa.dm.source_world import ImportKind, SourceDocument, SourceWorld
 from glyphoxa.dm.wording import secrecy_in_words
 from glyphoxa.domain.errors import shown
 from glyphoxa.plugins.imports.cards import read_cards

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Any, Final
 
-from glyphoxa.dm.imported import (
+from glyphoxa.dm.source_world import (
     LOCATED_AT,
     SourceDocument,
     SourceLink,

@@ -33,7 +33,7 @@ from glyphoxa.cli.scope import (
 from glyphoxa.cli.verb import Verb, argument, in_a_loop, limit, one_of
 from glyphoxa.config.campaign_file import redrawn
 from glyphoxa.dm.import_review import Group, Proposal
-from glyphoxa.dm.imported import (
+from glyphoxa.dm.source_world import (
     EVERYTHING,
     NEW_ENTITY,
     NO_EDIT,

@@ -45,8 +45,8 @@ from glyphoxa.language.facts import spoken, why_known
 from glyphoxa.language.prompt_quotes import recalled_line
 from glyphoxa.language.relations import IN_ENGLISH, RelationWords
 from glyphoxa.plugins.memory_graph.graph import Link, TalkGraph, graph_of_view
-from glyphoxa.plugins.memory_graph.methods import LANGUAGE_MODEL, RERANK, GraphRecall, Reranker
 from glyphoxa.plugins.memory_graph.pipeline import GraphQuestion, Recollection
+from glyphoxa.plugins.memory_graph.recall_methods import LANGUAGE_MODEL, RERANK, GraphRecall, Reranker
 from glyphoxa.providers.registry import LLM, NONE, RECALL, build, runs_here
 from glyphoxa.providers.registry import RERANK as RERANK_SECTION
 from glyphoxa.recall.ranking import Ranked

@@ -5,7 +5,7 @@
 
 Without stages, the result is the question's own ranking. Pure and deterministic: no model is asked, and the result does
 not depend on where a node is stored. Reranking and the methods with a language model are in
-`glyphoxa.plugins.memory_graph.methods`.
+`glyphoxa.plugins.memory_graph.recall_methods`.
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from glyphoxa.cli.main import main
-from glyphoxa.config.campaign_checks import SecretBlock, hint_for, remark_on_secret, role_in
 from glyphoxa.config.campaign_file import read_campaign
+from glyphoxa.config.campaign_schema import SecretBlock, hint_for, remark_on_secret, role_in
 from glyphoxa.config.located_yaml import InvalidFile
 from glyphoxa.domain.campaign import Npc, Relationship
 from glyphoxa.domain.events import reached_from

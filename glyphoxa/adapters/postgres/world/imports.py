@@ -33,7 +33,7 @@ from glyphoxa.dm.import_review import (
     tables_of,
     where_stated,
 )
-from glyphoxa.dm.imported import EVERYTHING, Decision, DocumentEdit, DocumentSelection, SourceDocument, SourceWorld
+from glyphoxa.dm.source_world import EVERYTHING, Decision, DocumentEdit, DocumentSelection, SourceDocument, SourceWorld
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import CampaignId, EntityId

@@ -10,7 +10,7 @@ from types import FrameType
 
 import pytest
 
-from glyphoxa.dm.imported import ImportKind, SourceWorld
+from glyphoxa.dm.source_world import ImportKind, SourceWorld
 from glyphoxa.plugins.imports import markdown_folder
 from glyphoxa.plugins.imports.html_text import html_text
 from glyphoxa.plugins.imports.markdown_text import note_text

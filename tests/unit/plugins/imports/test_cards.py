@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from glyphoxa.dm.import_review import cleaned, digest_of
-from glyphoxa.dm.imported import SourceDocument, SourceWorld
+from glyphoxa.dm.source_world import SourceDocument, SourceWorld
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.plugins.imports.readers import read_source
 from tests.support.cards import BELL, BOOK, card, chunk, png, text_chunk

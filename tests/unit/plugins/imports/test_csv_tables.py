@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from glyphoxa.dm.imported import SourceLink, SourceWorld
+from glyphoxa.dm.source_world import SourceLink, SourceWorld
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.plugins.imports.readers import read_source
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glyphoxa.dm.imported import SourceWorld
+from glyphoxa.dm.source_world import SourceWorld
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.plugins.imports.readers import read_source
 from tests.support.foundry import Document, leveldb_records, write_leveldb, write_nedb, write_world

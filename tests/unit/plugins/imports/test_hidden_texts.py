@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glyphoxa.dm.imported import SourceDocument, SourceWorld
+from glyphoxa.dm.source_world import SourceDocument, SourceWorld
 from glyphoxa.plugins.imports.html_text import PageLink
 from glyphoxa.plugins.imports.markdown_text import note_text, page_text
 from glyphoxa.plugins.imports.readers import read_source

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from glyphoxa.dm.entities import NameResolver
 from glyphoxa.dm.handouts import VaultContent, notes_of
-from glyphoxa.dm.imported import SourceDocument, SourceLink, SourceWorld
+from glyphoxa.dm.source_world import SourceDocument, SourceLink, SourceWorld
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.plugins.imports.markdown_text import note_text
 from glyphoxa.plugins.imports.readers import read_source

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from glyphoxa.dm.imported import SourceLink
+from glyphoxa.dm.source_world import SourceLink
 from glyphoxa.plugins.imports.labels import type_named
 from glyphoxa.plugins.imports.markdown_text import note_text
 from tests.support.source_worlds import named, texts

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from glyphoxa.dm.imported import SourceLink, SourceText, SourceWorld
+from glyphoxa.dm.source_world import SourceLink, SourceText, SourceWorld
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.plugins.imports.readers import read_source
 from tests.support.source_worlds import named

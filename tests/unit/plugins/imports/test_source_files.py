@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from glyphoxa.dm.imported import ImportKind, SourceWorld
+from glyphoxa.dm.source_world import ImportKind, SourceWorld
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.plugins.imports import files as files_module
 from glyphoxa.plugins.imports.files import SourceFiles, open_source

@@ -15,8 +15,8 @@ from glyphoxa.chat.questions import Unparseable, validated
 from glyphoxa.config.provider_sections import MemoryGraphSettings, RecallMethod
 from glyphoxa.domain.errors import Unavailable
 from glyphoxa.plugins.memory_graph.graph import MemoryGraph, Said, TalkGraph
-from glyphoxa.plugins.memory_graph.methods import GraphRecall, MemoriesChosen, picked_in
 from glyphoxa.plugins.memory_graph.pipeline import GraphQuestion, Recollection
+from glyphoxa.plugins.memory_graph.recall_methods import GraphRecall, MemoriesChosen, picked_in
 from tests.support.memory_graph import PickingLlm, RerankerTwin
 
 TEXTS = ("Mira gave a feast.", "The duke died at the feast.", "Rain fell.", "A dragon was seen.")

@@ -133,7 +133,7 @@ class BackgroundReader:
         process = self._process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
-            "glyphoxa.app.reader",
+            "glyphoxa.app.transcript_reader",
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             env=os.environ | _ONE_THREAD,
