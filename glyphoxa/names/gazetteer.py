@@ -25,11 +25,11 @@ from rapidfuzz.distance import JaroWinkler, Levenshtein
 
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.ids import EntityId
-from glyphoxa.language.language_data import Vocabulary, vocabulary_of
+from glyphoxa.language.language_data import vocabulary_of
 from glyphoxa.language.words import Word, words
 from glyphoxa.names.naming import KINDS, Entry, Name, NameKind, Speech, names_of
 from glyphoxa.names.reader import Mention, NameReader, is_written_as_a_name
-from glyphoxa.names.sound import Coder, Sounder, coder_for, sounder_for
+from glyphoxa.names.sound import Sounder, coder_for, sounder_for
 
 __all__ = ["Entry", "Gazetteer", "Mention", "Name", "NameKind"]
 
@@ -44,6 +44,7 @@ class Gazetteer:
 
     Attributes:
         names: Every spelling once: own names, then aliases, short forms and learned forms.
+        longest: Letters of the longest name that `alike` may return; 0 if there is none.
         widest: Maximum number of adjacent words to compare with a name: misheard names may have more words.
     """
 
@@ -52,6 +53,9 @@ class Gazetteer:
     ) -> None:
         self.language: Final = language
         self.entries: Final = entries
+        self.vocabulary: Final = speech.vocabulary
+        self.coder: Final = speech.coder
+        self.sounder: Final = speech.sounder
         self._speech: Final = speech
         self._named: Final = {entry: known.get(entry) or names_of(entry, speech) for entry in entries}
         self._reader: Final = NameReader(
@@ -69,6 +73,7 @@ class Gazetteer:
         self._by_id: Final = {entry.entity_id: entry for entry in reversed(entries)}
         self._public: Final = frozenset(entry.entity_id for entry in entries if entry.is_public)
         self._index: Final = NameIndex(self.names)
+        self.longest: Final = self._index.longest
 
     @classmethod
     def build(cls, entries: Iterable[Entry], *, language: str = "en") -> Gazetteer:
@@ -84,23 +89,6 @@ class Gazetteer:
         """
         wanted = tuple(entries)
         return self if wanted == self.entries else Gazetteer(wanted, self.language, self._speech, self._named)
-
-    @property
-    def vocabulary(self) -> Vocabulary:
-        return self._speech.vocabulary
-
-    @property
-    def coder(self) -> Coder:
-        return self._speech.coder
-
-    @property
-    def sounder(self) -> Sounder:
-        return self._speech.sounder
-
-    @property
-    def longest(self) -> int:
-        """Letters of the longest name that `alike` may return."""
-        return self._index.longest
 
     def entry(self, entity_id: EntityId) -> Entry | None:
         """The first entry of an entity."""
@@ -295,11 +283,7 @@ class NameIndex:
         self._letters = _places_by_feature(self._names, lambda name: _pairs(name.joined))
         """Positions of the names with a pair of letters; `_sounds` of phonetic symbols."""
         self._sounds = _places_by_feature(self._names, lambda name: _pairs_of_all(name.codes))
-
-    @property
-    def longest(self) -> int:
-        """Letters of the longest indexed name; 0 if there is none."""
-        return int(self._lengths.max(initial=0))
+        self.longest = int(self._lengths.max(initial=0))
 
     def alike(
         self, heard: str, codes: tuple[str, ...], sounder: Sounder, *, limit: int, least_shared: float = 0.0

@@ -17,17 +17,16 @@ from loguru import logger
 
 from glyphoxa.actors.deadline import STEP_MS, ClosingStack, done_within, within
 from glyphoxa.actors.supervisor import Supervisor
-from glyphoxa.domain.campaign import Campaign, Player, Scene
+from glyphoxa.domain.campaign import Player, Scene
 from glyphoxa.domain.errors import InvalidInput, counted
 from glyphoxa.domain.events import (
     Degraded,
     MemoryHealth,
     SessionEnds,
-    TableEvent,
     Trouble,
 )
 from glyphoxa.domain.heard import Draft, Heard, SpeechStarted, TurnEnded, Utterance
-from glyphoxa.domain.ids import LineId, PlayerId, SceneId, SessionId, id_of_line
+from glyphoxa.domain.ids import LineId, PlayerId, SceneId, id_of_line
 from glyphoxa.names.table_names import TableNames
 from glyphoxa.npc.actor import NpcActor, Preparation
 from glyphoxa.npc.commands import MoveTo, SessionCommand, StoredControls, follow_commands
@@ -120,7 +119,10 @@ class TableSession:
     ) -> None:
         self.room = room
         self.state = room.state
+        self.campaign = room.state.campaign
+        self.session = room.state.session
         self.names = names
+        self.may_show = names.may_show
         self.context = context
         self.keeper = keeper
         self.earlier: Sequence[Utterance] = ()
@@ -133,7 +135,8 @@ class TableSession:
         self._stack = AsyncExitStack()
         self._is_closing = False
         self._events = room.state.events
-        wait_until_quiet = room.wait_until_quiet
+        self.subscribe = self._events.subscribe
+        self.wait_until_quiet = wait_until_quiet = room.wait_until_quiet
         self.revisions = Revisions(self._journal.recent, room.npcs, room.state, wait_until_quiet=wait_until_quiet)
         self._preparation = Preparation(
             room.npcs, room.state, wait_until_quiet=wait_until_quiet, now_ms=room.clock.now_ms
@@ -215,14 +218,6 @@ class TableSession:
     # -- state
 
     @property
-    def campaign(self) -> Campaign:
-        return self.state.campaign
-
-    @property
-    def session(self) -> SessionId:
-        return self.state.session
-
-    @property
     def scene(self) -> Scene:
         return self.state.scene
 
@@ -238,21 +233,12 @@ class TableSession:
     def summary_rounds(self) -> int:
         return self.state.summaries[DM_VIEW].interval
 
-    def may_show(self, text: str) -> bool:
-        return self.names.may_show(text)
-
-    def subscribe(self, listener: Callable[[TableEvent], None]) -> Callable[[], None]:
-        return self._events.subscribe(listener)
-
     def add_sink(self, sink: AudioSink) -> Callable[[], None]:
         return self.state.voices.subscribe(sink)
 
     async def kept(self) -> int:
         await self._journal.wait_until_written()
         return await self._memory.kept()
-
-    async def wait_until_quiet(self) -> None:
-        await self.room.wait_until_quiet()
 
     async def wait_until_ready(self) -> None:
         """Wait until every NPC is ready, before measuring answers. Nobody may speak meanwhile."""

@@ -92,6 +92,7 @@ class Recall:
 
     Attributes:
         transcript: Returns a campaign's transcript in memory.
+        weights: Weights of the ranking.
         vectors: Vectors of questions, also for callers that compare them with other texts.
     """
 
@@ -107,13 +108,9 @@ class Recall:
         self.transcript = transcripts.of
         self.vectors = QuestionVectors(transcripts.embedder)
         self._settings = settings or RecallSettings()
+        self.weights = self._settings.weights
         self._now_ms = now_ms or (lambda: time.time_ns() // 1_000_000)
         self.recaps = Recaps(summaries, deadline_ms=self._settings.summaries_deadline_ms)
-
-    @property
-    def weights(self) -> RankingWeights:
-        """Weights of the ranking."""
-        return self._settings.weights
 
     async def recall(
         self, campaign: CampaignId, npc: NpcId, query: TalkQuery, *, patient: bool = False

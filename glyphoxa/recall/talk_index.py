@@ -180,6 +180,8 @@ class TalkIndex:
         """Changes with everything that may change an answer; no other index has or had the same value."""
         self._lock = threading.RLock()
         self._utterances = UtteranceTable()
+        self.text = self._utterances.text
+        self.said = self._utterances.said
         self._row_of: dict[UtteranceId, int] = {}
         self._session_numbers: dict[SessionId, int] | None = None
         self._postings = Postings()
@@ -242,12 +244,6 @@ class TalkIndex:
             self._unembedded = {utterance: self._unembedded[utterance] for utterance in reversed(later)}
 
     # -- searching
-
-    def text(self, row: int) -> str:
-        return self._utterances.text(row)
-
-    def said(self, row: int) -> FeedUtterance:
-        return self._utterances.said(row)
 
     def rows_of(self, utterances: Iterable[UtteranceId]) -> list[int]:
         """Return the rows of those that are present."""

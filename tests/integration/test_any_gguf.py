@@ -15,8 +15,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from glyphoxa.adapters.local.gguf_metadata import read_header
-from glyphoxa.adapters.local.llama import LlamaServer, measure
+from glyphoxa.adapters.local.llama import LlamaServer, measure, read_header
 from glyphoxa.adapters.weights.download import ModelHub
 from glyphoxa.adapters.weights.store import WeightStore
 from glyphoxa.app.models import load_llama

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glyphoxa.adapters.local.gguf_metadata import read_header
+from glyphoxa.adapters.local.llama import read_header
 from glyphoxa.chat.marks import COMMON, ELSEWHERE, ControlTokens
 from glyphoxa.domain.errors import Corrupt
 from tests.support.gguf import gguf
