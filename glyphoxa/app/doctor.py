@@ -44,7 +44,7 @@ from glyphoxa.config.located_yaml import InvalidFile
 from glyphoxa.config.sections import ServerSettings
 from glyphoxa.config.settings import HERE, Settings
 from glyphoxa.domain.campaign import Campaign
-from glyphoxa.domain.errors import GlyphoxaError, NotFound, Unavailable, counted, shown
+from glyphoxa.domain.errors import GlyphoxaError, NotFound, Unavailable, counted, listed, shown
 from glyphoxa.providers.extras import PAGE_MODULES, module_is_there, need
 from glyphoxa.providers.registry import KINDS, LLM, NO_KEY, Choice, build, key_of, runs_here, weights_of
 
@@ -645,13 +645,14 @@ def packages(path: Sequence[str] | None = None, *, lock: Path = LOCK) -> Iterato
     is_checkout = lock.is_file()
     remedy = f"`pip install --no-deps --require-hashes -r {lock}`" if is_checkout else f"`pip install -U '{wanted}'`"
     n_needed, unmet = _walked(own, find, extras)
+    several = partial(listed, most=_NAMED, between="; ")
     for parent, texts in sorted(unmet.items()):
         # What others require of each other is often stricter than what they need.
         level: Level = "error" if parent == _NAME else "warning"
-        yield Finding(level, "packages", f"{parent} needs {_listed(sorted(texts))}: run {remedy}")
+        yield Finding(level, "packages", f"{parent} needs {several(sorted(texts))}: run {remedy}")
     differing = _differing(find, lock) if is_checkout else []
     if differing:
-        yield Finding("warning", "packages", f"different from {lock}: {_listed(differing)}: run {remedy}")
+        yield Finding("warning", "packages", f"different from {lock}: {several(differing)}: run {remedy}")
     if not unmet and not differing:
         locked = f", as in {lock}" if is_checkout else ""
         yield Finding("ok", "packages", f"{wanted} {own['Version']}, with {counted(n_needed, 'package')}{locked}")
@@ -715,11 +716,6 @@ def _differing(find: _Find, lock: Path) -> list[str]:
         if found is not None and not locked.specifier.contains(found["Version"], prereleases=True):
             differing.append(f"{locked.name} {found['Version']} (locked{locked.specifier})")
     return sorted(differing)
-
-
-def _listed(texts: Sequence[str]) -> str:
-    more = f" and {len(texts) - _NAMED} more" if len(texts) > _NAMED else ""
-    return "; ".join(texts[:_NAMED]) + more
 
 
 @cache

@@ -26,7 +26,7 @@ from glyphoxa.cli.verb import Argument, argument
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.dm.entities import NameResolver
-from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, nearest
+from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, listed, nearest
 from glyphoxa.domain.files import PRIVATE, new_version
 from glyphoxa.domain.ids import CampaignId, SessionId
 
@@ -226,14 +226,13 @@ async def stored_campaign(store: Store, wanted: str | None, settings: Settings |
         if declared not in stored:
             raise NotFound(
                 f"campaign {declared!r} of {file} is not stored yet; store it with glyphoxa campaign load or serve"
-                f" (stored: {_listed(stored)})"
+                f" (stored: {listed(stored, _MOST_LISTED)})"
             )
         return declared
     if wanted is not None:
         if wanted not in stored:
-            raise NotFound(
-                f"no campaign {wanted!r} here: {_near(wanted, stored)}stored: {_listed(stored)}{_file(wanted)}"
-            )
+            known = f"{_near(wanted, stored)}stored: {listed(stored, _MOST_LISTED)}{_file(wanted)}"
+            raise NotFound(f"no campaign {wanted!r} here: {known}")
         return CampaignId(wanted)
     if len(stored) == 1:
         return stored[0]
@@ -293,11 +292,6 @@ async def declared_in(file: Path) -> CampaignId:
 
 def _near(wanted: str, known: Sequence[str]) -> str:
     return "" if (near := nearest(wanted, known)) is None else f"did you mean {near!r}? "
-
-
-def _listed(known: Sequence[str]) -> str:
-    more = f" and {len(known) - _MOST_LISTED} more" if len(known) > _MOST_LISTED else ""
-    return f"{', '.join(known[:_MOST_LISTED]) or 'none'}{more}"
 
 
 def _file(wanted: str) -> str:

@@ -129,10 +129,6 @@ class NameResolver:
         player = SpeakerId(self.player(name))
         return SpokenBy(player, self.person(player))
 
-    def played(self, npc: NpcId) -> EntityId | None:
-        """Return the entity that this NPC is; None if the graph no longer has it."""
-        return next((each.entity_id for each in self.npcs if each.id == npc and each.entity_id in self.entities), None)
-
     def speaker(self, name: str) -> SpeakerId:
         """Return the NPC, player or "dm" with this name.
 

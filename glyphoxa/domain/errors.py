@@ -15,7 +15,7 @@ reaches a user.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 
 class GlyphoxaError(Exception):
@@ -64,6 +64,18 @@ def shown(text: str) -> str:
 
 
 MAX_LISTED = 40
+
+
+def listed(texts: Sequence[str], most: int = MAX_LISTED, *, between: str = ", ") -> str:
+    """Return the first texts and the number of the others; "none" for no text.
+
+    >>> listed(["salt", "iron", "rope"], 2)
+    'salt, iron and 1 more'
+    """
+    more = f" and {len(texts) - most} more" if len(texts) > most else ""
+    return f"{between.join(texts[:most]) or 'none'}{more}"
+
+
 _LONGEST_WORD = 300
 """Longer values are not misspelt words."""
 _WORD = re.compile(r"[^\W_]+")
@@ -115,6 +127,4 @@ def did_you_mean(value: str, valid: Iterable[str]) -> str:
     known = sorted(set(valid))
     if near := nearest(value, known):
         return f"did you mean {near!r}?"
-    if len(known) > MAX_LISTED:
-        return f"valid: {', '.join(known[:MAX_LISTED])} and {len(known) - MAX_LISTED} more"
-    return f"valid: {', '.join(known) or 'none'}"
+    return f"valid: {listed(known)}"

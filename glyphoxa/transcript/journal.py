@@ -42,9 +42,9 @@ class RecentTalk:
     def __init__(self) -> None:
         self._said: deque[Utterance] = deque(maxlen=_MOST)
 
-    def of(self, session: SessionId, *, since_ms: int = 0, limit: int = 50) -> list[Utterance]:
+    def of(self, session: SessionId, *, limit: int = 50) -> list[Utterance]:
         """Return a session's last utterances, oldest first."""
-        found = [said for said in self._said if said.session_id == session and said.at_ms >= since_ms]
+        found = [said for said in self._said if said.session_id == session]
         return found[-limit:] if limit > 0 else []
 
     def heard(self, utterance: Utterance) -> None:

@@ -237,8 +237,8 @@ _ATTEMPTS: Final = 4
 class ModelHub:
     """The model hub where publishers store their files.
 
-    The downloads of `huggingface_hub` cannot continue another source's part, retry a failed request for up to half a
-    minute, and detect a login page only at the end.
+    The downloads of `huggingface_hub` replace a received part by a login page, or by a server's whole file, and retry
+    for five seconds where nobody answers.
 
     Args:
         address: Address of the hub; default: HF_ENDPOINT, else the official one.

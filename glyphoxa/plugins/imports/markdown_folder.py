@@ -334,11 +334,11 @@ class _Vault:
             if (target := self._find(link.target, note)) is None:
                 self.missing |= {link.target} - {""}
             else:
-                end = (target.key, _relation(link.key, note, target) or _own_relation(link.key))
+                end = (target.key, _relation(link.key, note) or _own_relation(link.key))
                 found[end] = found.get(end, True) and (link.hidden or target.hidden)
         for name, value in note.values.items():
             target = self._find(value, note)
-            if target and (relation := _relation(_plain_key(name), note, target)):
+            if target and (relation := _relation(_plain_key(name), note)):
                 found.setdefault((target.key, relation), target.hidden)
                 continue
             parts = {part: self._find(part, note) for part in value.split(", ")}
@@ -394,7 +394,7 @@ def _by_end(paths: Iterable[tuple[str, _T]]) -> dict[str, _T]:
     return found
 
 
-def _relation(key: str, note: _Note, target: _Note) -> str | None:
+def _relation(key: str, note: _Note) -> str | None:
     """Return the type of relation that a key names; None for one of the author's own."""
     kind, known = type_named(key), known_type(key)
     if known is None and (kind == "location" or (key == "parent" and note.type in ("location", "concept"))):

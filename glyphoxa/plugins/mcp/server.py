@@ -196,12 +196,7 @@ _MAX_REQUEST_BYTES: Final = 64 * 1024
 """Maximum size of one request."""
 
 
-def server_of(name: str, offer: ToolOffer, *, instructions: str = "") -> Server[Any]:
-    """
-    Args:
-        instructions: Instructions for models that use the tools.
-    """
-
+def server_of(name: str, offer: ToolOffer) -> Server[Any]:
     async def list_tools(_context: Any, _params: PaginatedRequestParams | None) -> ListToolsResult:
         return ListToolsResult(tools=[_declared(spec) for spec in offer.specs])
 
@@ -209,13 +204,7 @@ def server_of(name: str, offer: ToolOffer, *, instructions: str = "") -> Server[
         answered = await offer.call(params.name, params.arguments or {})
         return CallToolResult(content=[TextContent(type="text", text=answered.text)], is_error=answered.is_error)
 
-    return Server(
-        name,
-        version=version("glyphoxa"),
-        instructions=instructions or None,
-        on_list_tools=list_tools,
-        on_call_tool=call_tool,
-    )
+    return Server(name, version=version("glyphoxa"), on_list_tools=list_tools, on_call_tool=call_tool)
 
 
 async def serve_stdio(server: Server[Any]) -> None:
