@@ -143,12 +143,34 @@ async def test_a_drained_node_tells_its_tables_and_hands_them_over(settings: Set
     async with a_host("a", settings, tmp_path) as (drained, _):
         await placed_on(drained)
         table = await opened(drained)
+        table.say(PlayerId("tamsin"), "The mill burns.")
+        await until_copied(drained, "sessions.json")
         table.subscribe(lambda event: told.append(event.trouble) if isinstance(event, Degraded) else None)
         async with a_host("b", settings, tmp_path) as (host, _):
             await until(lambda: len(drained._nodes) > 1)
             await drained.directory.drain("a")
-            await opened(host)
-            assert (told, list(drained.tables)) == ([Trouble.MOVING], [])
+            moved = await opened(host)
+            assert (told, list(drained.tables), moved.session) == ([Trouble.MOVING], [], table.session)
+
+
+async def test_a_table_that_ends_while_the_directory_is_away_stays_closed(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with a_host("a", settings, tmp_path) as (host, _):
+        await placed_on(host)
+        await opened(host)
+
+        async def away(*_: object) -> None:
+            raise Unavailable("the database is away")
+
+        with monkeypatch.context() as outage:
+            outage.setattr(host.directory, "report", away)
+            outage.setattr(host.directory, "release", away)
+            host.tables[TOWN].close()
+            await until(lambda: TOWN not in host.tables)
+            assert await host.directory.lease(TOWN) is not None
+        await until(lambda: not host._ended)
+        assert (await host.directory.lease(TOWN), list(host.tables)) == (None, [])
 
 
 async def test_a_node_that_is_cut_off_closes_its_tables(settings: Settings, tmp_path: Path) -> None:

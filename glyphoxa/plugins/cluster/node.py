@@ -84,7 +84,7 @@ class HeldTable:
     Attributes:
         table: None until it is open.
         is_opening: It opens now, and others of this node wait.
-        is_moving: It is told to move to another node.
+        is_moving: It closes here, and its session goes on at another node.
     """
 
     lease: Lease
@@ -123,6 +123,8 @@ class TableHost:
         self._nodes: Sequence[Node] = ()
         self._listed_ms = 0
         self._moves: set[asyncio.Task[None]] = set()
+        self._ended: set[tuple[CampaignId, int]] = set()
+        """Tables that ended, each with the epoch of its lease, which is not given back yet."""
         self._opening = asyncio.Lock()
 
     async def open(self, stack: ClosingStack) -> None:
@@ -219,6 +221,7 @@ class TableHost:
         self._lags_ms, lags = [], sorted(self._lags_ms)
         lag_ms = lags[int(0.95 * len(lags))] if lags else 0.0
         node = replace(self.node, memory_used=memory_used(), lag_ms=lag_ms)
+        await self._give_back()
         held = {campaign: Held(each.lease.epoch, each.url) for campaign, each in self.tables.items()}
         reported = await self.directory.report(node, held)
         self._renewed_ms = loop_ms()
@@ -252,6 +255,7 @@ class TableHost:
         if contact(len(others), len(heard), sum(heard)).must_close and self.tables:
             logger.error("this node is cut off from the others and the directory: its tables close")
             for each in list(self.tables.values()):
+                each.is_moving = True
                 each.close()
 
     def _hand_over(self) -> None:
@@ -294,9 +298,16 @@ class TableHost:
             for each in self._databases.values():
                 if each.epochs.get(lease.campaign) == lease.epoch:
                     del each.epochs[lease.campaign]
+            self._ended.add((lease.campaign, lease.epoch))
             with contextlib.suppress(GlyphoxaError):
-                await self.directory.release(lease.campaign, lease.epoch)
+                await self._give_back()
             del self.tables[lease.campaign]  # not before: a report would find the lease, and open the table again
+
+    async def _give_back(self) -> None:
+        """Give back the leases of tables that ended. One that ended in an outage would be reopened for nobody."""
+        for campaign, epoch in list(self._ended):
+            await self.directory.release(campaign, epoch)
+            self._ended.discard((campaign, epoch))
 
     def _end_opening(self, held: HeldTable) -> None:
         if held.is_opening:
@@ -318,17 +329,22 @@ class TableHost:
         last = LastSessions(directory).of(campaign)
         session = last.session if last is not None and last.closed_ms is None else None
 
+        following: list[asyncio.Task[None]] = []
+
+        def is_copied() -> None:
+            held.url = address.here
+
         def is_open(table: TableSession) -> None:
-            held.table, held.url = table, address.here
+            held.table = table
             self._end_opening(held)
+            following.append(asyncio.create_task(files.follow(is_copied)))
 
         async with ClosingStack() as stack:
             store = await stack.enter_async_context(self._store(database))
             listener = stack.enter_context(self._listener())
             address = self._address(campaign, listener.getsockname()[1])
             stored = await store.campaigns.get(campaign)
-            following = asyncio.create_task(files.follow())
-            stack.push_step("its files", STEP_MS, partial(self._keep, files, following))
+            stack.push_step("its files", STEP_MS, partial(self._keep, held, files, following))
             await TableServer(
                 settings,
                 stored,
@@ -340,8 +356,11 @@ class TableHost:
                 on_open=is_open,
             ).run(held.closing)
 
-    async def _keep(self, files: TableFiles, following: asyncio.Task[None]) -> None:
-        await end_tasks(following)
+    async def _keep(self, held: HeldTable, files: TableFiles, following: Sequence[asyncio.Task[None]]) -> None:
+        await end_tasks(*following)
+        sessions = LastSessions(files.directory)
+        if held.is_moving and (last := sessions.of(files.campaign)) is not None:  # the session goes on elsewhere
+            sessions.note(files.campaign, replace(last, closed_ms=None))
         await files.copy()
 
     async def _leave(self, campaign: CampaignId, directory: Path, database: Database) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -102,14 +102,15 @@ class TableFiles:
             await asyncio.to_thread(_write, path, row["content"])
             self._copied[path] = _stamp(path)
 
-    async def follow(self) -> None:
-        """Copy changed files for ever."""
+    async def follow(self, is_copied: Callable[[], object]) -> None:
+        """Copy changed files for ever, at once and then after each `EVERY_S`; report each time that all are copied."""
         while True:
-            await asyncio.sleep(EVERY_S)
             try:
                 await self.copy()
+                is_copied()
             except (GlyphoxaError, OSError) as error:
                 logger.debug("the files of {} are not copied now: {}", self.campaign, error)
+            await asyncio.sleep(EVERY_S)
 
     async def copy(self) -> None:
         """Copy the files that changed since the last time.
