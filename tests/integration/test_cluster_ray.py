@@ -7,145 +7,313 @@ import json
 import os
 import signal
 import sys
+import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from subprocess import run
 from typing import Any
 
 import aiohttp
-import pytest
 import yaml
 
 from glyphoxa.adapters.postgres.store import open_store
+from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.domain.ids import CampaignId
 from glyphoxa.plugins.cluster.directory import Directory, Lease
 from tests.support.live_table import write_campaign
-from tests.support.patience import DEADLINE_S
+from tests.support.patience import DEADLINE_S, until
 from tests.support.postgres import TestServer
 from tests.support.proof import proof_only
 
 pytestmark = proof_only
 
 BIN = Path(sys.executable).parent
-N_TABLES, N_MACHINES, PER_MACHINE = 6, 3, 4
-SEAT = {"player": "tamsin", "ticket": "abcdefghijklmnopqrstuvwxy", "attempt": "1"}
+N_MACHINES, PER_MACHINE = 3, 6
+HEAD_PORT = "6399"
+LONG_S = "36000"
+SEAT_OF = {"ticket": "abcdefghijklmnopqrstuvwxy", "attempt": "1"}
+OPEN_TABLES = """
+import json, sys
+from contextlib import suppress
+from glyphoxa.plugins.cluster.ray_nodes import connect, invitations
+connect(sys.argv[1])
+for node in sys.argv[2].split(","):
+    for campaign in sys.argv[3].split(","):
+        with suppress(Exception):
+            print(json.dumps([campaign, node, invitations(node, campaign)]))
+"""
 
 
+@dataclass
 class Cluster:
-    """The command line and the door of a cluster."""
+    """The machines of a cluster, each with a disk of its own, the command line, and the door."""
 
-    def __init__(self, settings: Path, dsn: str, port: int) -> None:
-        self.settings, self.dsn = settings, dsn
-        self.door = f"http://127.0.0.1:{port}/"
+    settings: Path
+    dsn: str
+    port: int
+    campaigns: list[str]
+
+    @property
+    def door(self) -> str:
+        return f"http://127.0.0.1:{self.port}/"
 
     def glyphoxa(self, *arguments: str) -> str:
-        done = run(
-            [BIN / "glyphoxa", *arguments, "--config", self.settings],
-            capture_output=True,
-            text=True,
-            timeout=DEADLINE_S,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        return command(BIN / "glyphoxa", *arguments, "--config", self.settings)
 
-    async def leases(self) -> dict[CampaignId, Lease]:
+    def start(self, machine: int) -> None:
+        """Start a machine; the first has the head of Ray."""
+        where = ("--head", "--port", HEAD_PORT, "--include-dashboard=false")
+        resources = json.dumps({"glyphoxa_tables": PER_MACHINE})
+        common = ("--num-cpus", "1", "--object-store-memory", "80000000", "--resources", resources)
+        at = where if machine == 0 else ("--address", f"127.0.0.1:{HEAD_PORT}")
+        command(BIN / "ray", "start", *at, *common, GLYPHOXA_DATA=str(self.disk(machine)))
+
+    def disk(self, machine: int) -> Path:
+        return self.settings.parent / f"disk{machine}"
+
+    def processes(self, machine: int) -> dict[int, str]:
+        """Return the command line of each process of a machine: those with its disk, and what they have started."""
+        mark = f"GLYPHOXA_DATA={self.disk(machine)}".encode()
+        lines = [line.split(None, 2) for line in command("ps", "-eo", "pid=,ppid=,args=").splitlines()]
+        found: dict[int, str] = {}
+        for pid, parent, args in sorted(lines, key=lambda line: int(line[0])):
+            with suppress(OSError):
+                if int(parent) in found or mark in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
+                    found[int(pid)] = args
+        return found
+
+    def kill(self, machine: int, named: str = "") -> None:
+        """End the processes of a machine whose command line contains this, as a crash would."""
+        for pid, args in self.processes(machine).items():
+            if named in args:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+
+    def machine_of(self, node: str) -> int:
+        """Return the machine with a node: the one with the directories of its tables."""
+        tables = {each.campaign for each in asyncio.run(self.leases()).values() if each.node == node}
+        return next(n for n in range(N_MACHINES) if any((self.disk(n) / "tables" / each).is_dir() for each in tables))
+
+    def open_tables(self) -> list[tuple[str, str, list[str]]]:
+        """Return campaign, node and links of each open table, as the nodes say; one could be open on two nodes."""
+        nodes = ",".join({each.node for each in asyncio.run(self.leases()).values()})
+        named = (f"127.0.0.1:{HEAD_PORT}", nodes, ",".join(self.campaigns))
+        return sorted(map(json.loads, command(sys.executable, "-c", OPEN_TABLES, *named).splitlines()))
+
+    async def place(self) -> None:
+        """Place all tables, and wait until they are open."""
+        async with open_store(self.dsn) as store, asyncio.timeout(DEADLINE_S):
+            directory = Directory(store.database, lease_ms=4_000)
+            for campaign in map(CampaignId, self.campaigns):
+                while True:
+                    if (await directory.place(campaign)).url:
+                        break
+                    await asyncio.sleep(0.2)
+
+    async def load(self) -> None:
+        async with open_store(self.dsn) as store:
+            for campaign in self.campaigns:
+                file = write_campaign(self.settings.parent)
+                file.write_text(file.read_text("utf-8").replace("id: town", f"id: {campaign}"), "utf-8")
+                await store.campaigns.load(read_campaign(file).campaign)
+
+    async def leases(self) -> dict[str, Lease]:
         async with open_store(self.dsn) as store:
             return {each.campaign: each for each in await Directory(store.database, lease_ms=4_000).leases()}
 
-    async def said(self, campaign: str) -> list[str]:
+    async def transcript(self, campaign: str) -> list[str]:
         async with open_store(self.dsn) as store, store.database.use(CampaignId(campaign)) as connection:
             rows = await connection.fetch("SELECT raw_text FROM session_entries WHERE npc_id = '' ORDER BY timestamp")
         return [row["raw_text"] for row in rows]
 
 
-def ray(*arguments: str) -> None:
-    environ = os.environ | {"RAY_USAGE_STATS_ENABLED": "0", "OPENAI_API_KEY": "x", "DEEPGRAM_API_KEY": "x"}
-    run([BIN / "ray", *arguments], check=True, capture_output=True, timeout=DEADLINE_S, env=environ)
+def command(*arguments: object, **environ: str) -> str:
+    keys = {"RAY_USAGE_STATS_ENABLED": "0", "OPENAI_API_KEY": "x", "DEEPGRAM_API_KEY": "x"}
+    keys |= {"RAY_gcs_rpc_server_reconnect_timeout_s": LONG_S}
+    done = run(
+        [*map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        check=False,
+        env=os.environ | keys | environ,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
-@pytest.fixture
-def cluster(postgres: TestServer, tmp_path: Path) -> Iterator[Cluster]:
-    """Three machines, as far as Ray knows, with one node each; a node holds up to four tables."""
+@contextmanager
+def a_cluster(postgres: TestServer, tmp_path: Path, *, tables: int) -> Iterator[Cluster]:
+    """Three machines, as far as Ray knows, with one node each; a node holds up to six tables."""
     name = asyncio.run(postgres.create())
-    dsn, port = postgres.server.dsn(name), 7_893
     settings = tmp_path / "glyphoxa.yaml"
+    cluster = Cluster(settings, postgres.server.dsn(name), 7_893, [f"town{n}" for n in range(tables)])
     document = {
-        "data_dir": str(tmp_path / "data"),
         "providers": {
             "stt": {"name": "deepgram-nova"},
             "llm": {"name": "openai"},
             "tts": {"name": "openai"},
             "embeddings": {"name": "none"},
         },
-        "memory": {"postgres_dsn": dsn},
-        "cluster": {"door_port": port, "tables_per_node": PER_MACHINE},
+        "memory": {"postgres_dsn": cluster.dsn},
+        "cluster": {"door_port": cluster.port, "tables_per_node": PER_MACHINE},
     }
     settings.write_text(yaml.safe_dump(document), "utf-8")
-    resources = json.dumps({"glyphoxa_tables": PER_MACHINE})
-    common = ("--num-cpus", "1", "--object-store-memory", "80000000", "--resources", resources)
-    ray("stop", "--force")
-    ray("start", "--head", "--port", "6399", "--include-dashboard=false", *common)
-    for _ in range(N_MACHINES - 1):
-        ray("start", "--address", "127.0.0.1:6399", *common)
+    command(BIN / "ray", "stop", "--force")
     try:
-        found = Cluster(settings, dsn, port)
-        for n in range(N_TABLES):
-            (own := tmp_path / f"c{n}").mkdir()
-            file = write_campaign(own)
-            file.write_text(file.read_text("utf-8").replace("id: town", f"id: town{n}"), "utf-8")
-            found.glyphoxa("campaign", "load", str(file), "--yes")
-        found.glyphoxa("cluster", "up", "--door", found.door)
-        yield found
+        for machine in range(N_MACHINES):
+            cluster.start(machine)
+        asyncio.run(cluster.load())
+        cluster.glyphoxa("cluster", "up", "--door", cluster.door)
+        asyncio.run(cluster.place())
+        yield cluster
     finally:
-        ray("stop", "--force")
+        command(BIN / "ray", "stop", "--force")
         asyncio.run(postgres.drop(name))
 
 
+@dataclass
+class Page:
+    """The browser of a player, who says line after line.
+
+    Attributes:
+        sent: Texts that the table has confirmed, in order.
+        confirmed_s: When each was confirmed.
+    """
+
+    cluster: Cluster
+    campaign: str
+    browser: aiohttp.ClientSession
+    player: str = "tamsin"
+    sent: list[str] = field(default_factory=list)
+    confirmed_s: list[float] = field(default_factory=list)
+
+    async def say(self) -> None:
+        """Say a line as the page does: try again until the table has it."""
+        number = len(self.sent)
+        text, line = f"Line {number} of {self.player} at {self.campaign}.", f"{self.player:x<12}{number:04}"
+        async with asyncio.timeout(DEADLINE_S):
+            while len(self.sent) == number:
+                with suppress(aiohttp.ClientError, TimeoutError):
+                    async with asyncio.timeout(10):
+                        await self._send(text, line)
+                await asyncio.sleep(0.2)
+
+    async def _send(self, text: str, line: str) -> None:
+        seat = SEAT_OF | {"player": self.player}
+        async with self.browser.ws_connect(f"{self.cluster.door}ws", params=seat) as page:
+            await page.send_str(json.dumps({"say": text, "id": line}))
+            async for message in page:
+                event: dict[str, Any] = json.loads(message.data)
+                if event["type"] == "error":
+                    return  # too many lines in a short time, or the table is closing
+                if event["type"] in ("utterance", "kept") and event["line"] == line:
+                    self.sent.append(text)
+                    self.confirmed_s.append(time.monotonic())
+                    return
+
+
 @asynccontextmanager
-async def a_page(cluster: Cluster, campaign: str, lines: list[str]) -> AsyncIterator[aiohttp.ClientSession]:
-    """The browser of a player, who has opened their link."""
-    [link] = [each.split()[-1] for each in lines if each.startswith("for Tamsin")]
+async def a_page(cluster: Cluster, campaign: str, lines: list[str], player: str = "Tamsin") -> AsyncIterator[Page]:
+    """The page of a player, who has opened their link."""
+    [link] = [each.split()[-1] for each in lines if each.startswith(f"for {player}")]
     origin = {"Origin": cluster.door.rstrip("/")}
     async with aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True), headers=origin) as browser:
         await browser.get(link.split("#")[0])
         async with browser.post(f"{cluster.door}api/join", json={"token": link.split("#")[1]}) as joined:
             assert joined.status == 200, await joined.text()
-        yield browser
+        yield Page(cluster, campaign, browser, player.lower())
 
 
-async def say(cluster: Cluster, browser: aiohttp.ClientSession, text: str, line: str) -> None:
-    """Say a line as the page does: try again until the table has it."""
-    async with asyncio.timeout(DEADLINE_S):
-        while True:
-            with suppress(aiohttp.ClientError, TimeoutError):
-                async with asyncio.timeout(10), browser.ws_connect(f"{cluster.door}ws", params=SEAT) as page:
-                    await page.send_str(json.dumps({"say": text, "id": line}))
-                    async for message in page:
-                        told: dict[str, Any] = json.loads(message.data)
-                        if told["type"] in ("utterance", "kept") and told["line"] == line:
-                            return
-            await asyncio.sleep(0.2)
+async def talk(page: Page, stop: asyncio.Event) -> None:
+    while not stop.is_set():
+        await page.say()
+        await asyncio.sleep(1)
 
 
-def nodes_here() -> list[int]:
-    """Return the processes of all nodes."""
-    found = run(["pgrep", "-f", "ray::RayNode"], capture_output=True, text=True, check=False).stdout.split()
-    return [int(pid) for pid in found]
+async def more_lines(pages: list[Page], lines: int) -> None:
+    """Wait until every page has had this many more lines confirmed."""
+    wanted = {page.campaign: len(page.sent) + lines for page in pages}
+    await until(lambda: all(len(page.sent) >= wanted[page.campaign] for page in pages))
 
 
-async def test_tables_survive_the_loss_of_their_nodes(cluster: Cluster) -> None:
-    campaigns = [f"town{n}" for n in range(N_TABLES)]
-    lines = {each: cluster.glyphoxa("cluster", "place", each).splitlines() for each in campaigns}
-    before = await cluster.leases()
-    assert len({lease.node for lease in before.values()}) == N_MACHINES
-    for campaign in campaigns:
-        async with a_page(cluster, campaign, lines[campaign]) as browser:
-            await say(cluster, browser, f"First line of {campaign}.", "f" * 16)
-            os.kill(nodes_here()[0], signal.SIGKILL)
-            await say(cluster, browser, f"Second line of {campaign}.", "s" * 16)
-    for campaign in campaigns:
-        assert await cluster.said(campaign) == [f"First line of {campaign}.", f"Second line of {campaign}."]
-    after = await cluster.leases()
-    assert {lease.campaign for lease in after.values() if lease.is_valid} == set(campaigns)
+def report(title: str, pages: list[Page], since_s: float) -> None:
+    """Print for each table how long after an incident its first line was confirmed."""
+    sys.stdout.write(f"\n{title}; load {os.getloadavg()[0]:.1f}\n")
+    for page in pages:
+        first_s = min(at_s for at_s in page.confirmed_s if at_s > since_s) - since_s
+        sys.stdout.write(f"  {page.campaign}: first line after {first_s:.1f} s, {len(page.sent)} lines\n")
+
+
+async def until_stored(cluster: Cluster, pages: list[Page]) -> None:
+    """Wait until the transcript log has what was confirmed, each line once and in order."""
+    for page in pages:
+        async with asyncio.timeout(DEADLINE_S):
+            while True:
+                stored = await cluster.transcript(page.campaign)
+                if [text for text in stored if f" {page.player} " in text] == page.sent:
+                    break
+                await asyncio.sleep(1)
+
+
+def test_tables_survive_the_loss_of_a_node(postgres: TestServer, tmp_path: Path) -> None:
+    with a_cluster(postgres, tmp_path, tables=12) as cluster:
+        links = {campaign: links for campaign, _, links in cluster.open_tables()}
+        before = asyncio.run(cluster.leases())
+        assert len({lease.node for lease in before.values()}) == N_MACHINES
+        lost = before["town0"].node
+        machine = cluster.machine_of(lost)
+
+        async def play() -> None:
+            async with AsyncExitStack() as stack:
+                pages = [await stack.enter_async_context(a_page(cluster, *each)) for each in links.items()]
+                stop = asyncio.Event()
+                talking = [asyncio.create_task(talk(page, stop)) for page in pages]
+                await more_lines(pages, 2)
+                at_s = time.monotonic()
+                cluster.kill(machine, "ray::RayNode")
+                await more_lines(pages, 2)
+                stop.set()
+                await asyncio.gather(*talking)
+                moved = [page for page in pages if before[page.campaign].node == lost]
+                report("a node was killed: its tables", moved, at_s)
+                report("the others", [page for page in pages if page not in moved], at_s)
+                await until_stored(cluster, pages)
+
+        asyncio.run(play())
+        after = asyncio.run(cluster.leases())
+        assert set(after) == set(before)
+        for campaign, lease in after.items():
+            is_moved = before[campaign].node == lost
+            assert (lease.node != before[campaign].node, lease.epoch > before[campaign].epoch) == (is_moved, is_moved)
+        assert [campaign for campaign, *_ in cluster.open_tables()] == sorted(cluster.campaigns)
+
+
+def test_tables_play_on_without_the_head_of_ray(postgres: TestServer, tmp_path: Path) -> None:
+    with a_cluster(postgres, tmp_path, tables=N_MACHINES) as cluster:
+        links = {campaign: links for campaign, _, links in cluster.open_tables()}
+        before = asyncio.run(cluster.leases())
+        played_on = next(campaign for campaign in links if cluster.machine_of(before[campaign].node) != 0)
+
+        async def play() -> None:
+            async with AsyncExitStack() as stack:
+                pages = [await stack.enter_async_context(a_page(cluster, *each)) for each in links.items()]
+                stop = asyncio.Event()
+                talking = [asyncio.create_task(talk(page, stop)) for page in pages]
+                await more_lines(pages, 1)
+                at_s = time.monotonic()
+                await asyncio.to_thread(cluster.kill, 0)  # the first machine, with the head and its node
+                await more_lines(pages, 4)
+                newcomer = await stack.enter_async_context(a_page(cluster, played_on, links[played_on], "Bran"))
+                await newcomer.say()
+                stop.set()
+                await asyncio.gather(*talking)
+                report("the machine with the head was lost", pages, at_s)
+                await until_stored(cluster, [*pages, newcomer])
+
+        asyncio.run(play())
+        after = asyncio.run(cluster.leases())
+        assert all(lease.is_valid for lease in after.values())
+        assert (set(after), after[played_on].epoch) == (set(before), before[played_on].epoch)
