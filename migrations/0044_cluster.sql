@@ -1,4 +1,4 @@
--- Tables on several machines. One machine alone writes none of this.
+-- Tables on several machines. One machine alone writes none of this but one row for each campaign in `reading_queue`.
 
 -- The machines. Kept in the directory: the database that the settings name.
 CREATE TABLE cluster_nodes (
@@ -42,6 +42,28 @@ CREATE TABLE table_files (
     content BYTEA NOT NULL,
     PRIMARY KEY (campaign_id, name));
 SELECT glyphoxa_isolate();
+
+-- Campaigns of this database with lines that nobody has read or embedded, for the readers of a cluster. One query finds
+-- them all, because the table has no content and is no campaign's own: see `table_leases`.
+CREATE TABLE reading_queue (
+    campaign TEXT PRIMARY KEY,
+    due_at TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp(),
+    is_new BOOLEAN NOT NULL DEFAULT true);           -- something was said since a reader took it
+CREATE INDEX idx_reading_queue_due ON reading_queue (due_at);
+INSERT INTO reading_queue (campaign) SELECT id FROM campaigns;
+
+CREATE FUNCTION glyphoxa_queue_reading() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO reading_queue AS q (campaign)
+        SELECT current_setting('glyphoxa.campaign', true) WHERE current_setting('glyphoxa.campaign', true) <> ''
+        ON CONFLICT (campaign) DO UPDATE SET is_new = true, due_at = least(q.due_at, excluded.due_at)
+        WHERE NOT q.is_new;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER queue_reading AFTER INSERT OR UPDATE OF place ON talk_to_embed
+    FOR EACH STATEMENT EXECUTE FUNCTION glyphoxa_queue_reading();
+CREATE TRIGGER queue_reading AFTER INSERT OR UPDATE ON chronicle_rereads
+    FOR EACH STATEMENT EXECUTE FUNCTION glyphoxa_queue_reading();
 
 CREATE FUNCTION glyphoxa_hold_epoch() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
@@ -93,5 +115,6 @@ BEGIN
         END IF;
         waiting := refused;
     END LOOP;
+    DELETE FROM reading_queue WHERE campaign = gone;
     DELETE FROM campaigns WHERE id = gone;
 END $$;

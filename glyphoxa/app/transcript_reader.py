@@ -50,7 +50,7 @@ _CLOSE_MS: Final = FINISH_MS + 2_000
 _RESTART_S: Final = 5.0
 _MAX_RESTART_S: Final = 300.0
 """The delay before a restart doubles up to this."""
-_LOWEST_PRIORITY: Final = 19
+LOWEST_PRIORITY: Final = 19
 _ONE_THREAD: Final = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 _NEEDED: Final = ("data_dir", "memory", "providers", "chronicle", "models", "logging")
 """Settings that matter for reading and embedding."""
@@ -170,7 +170,7 @@ def open_reader(settings: Settings, store: Store | None, stack: ClosingStack) ->
 
     Its process starts with the first table. `stack` closes it.
     """
-    if store is None or not (settings.reads_talk or _embeds(settings)):
+    if store is None or not (settings.reads_talk or embeds(settings)):
         return None
     reader, supervisor = BackgroundReader(settings, store.database), Supervisor()
     stack.push_step("background reading", _CLOSE_MS, supervisor.close)
@@ -179,7 +179,7 @@ def open_reader(settings: Settings, store: Store | None, stack: ClosingStack) ->
     return reader
 
 
-def _embeds(settings: Settings) -> bool:
+def embeds(settings: Settings) -> bool:
     return settings.providers.embeddings.name != NONE
 
 
@@ -188,7 +188,7 @@ def _embeds(settings: Settings) -> bool:
 
 def main() -> int:
     """Read the settings and orders from standard input until it ends."""
-    os.setpriority(os.PRIO_PROCESS, 0, _LOWEST_PRIORITY)
+    os.setpriority(os.PRIO_PROCESS, 0, LOWEST_PRIORITY)
     code = 0
     try:
         asyncio.run(_read())
@@ -210,7 +210,7 @@ async def _read() -> None:
     set_up_logs(level="WARNING", form=settings.logging.form)
     gate, campaigns = QuietGate(), dict[CampaignId, None]()
     async with AsyncExitStack() as stack:
-        embedder = await load_embedder(settings) if _embeds(settings) else None
+        embedder = await load_embedder(settings) if embeds(settings) else None
         if embedder is not None:
             stack.push_async_callback(embedder.aclose)
         opening = open_store(
@@ -225,7 +225,7 @@ async def _read() -> None:
             tasks: list[asyncio.Task[None]] = []
             if settings.reads_talk:
                 tasks.append(group.create_task(worker.run()))
-            if _embeds(settings):
+            if embeds(settings):
                 tasks.append(group.create_task(EmbeddingWork(store, gate).run(campaigns)))
             await _obey(orders, campaigns, gate)
             for task in tasks:
@@ -272,19 +272,21 @@ class EmbeddingWork:
         listener = self._store.listener
         await follow(partial(listener.follow, SAID, None, every_ms=LOOK_AGAIN_MS), fill_all, what="new utterances")
 
-    async def fill(self, campaign: CampaignId) -> None:
-        """Embed what is not embedded yet, as far as possible now."""
+    async def fill(self, campaign: CampaignId) -> bool:
+        """Embed what is not embedded yet, as far as possible now. False: something is left."""
         if self._breaker.retry_in_ms > 0:
-            return
+            return False
         try:
             with self._breaker.calling():
                 while (await self._store.chunks.fill_missing(campaign, limit=BATCH)).n_seen == BATCH:
                     await self._gate.give_way()
             self._trouble = ""
+            return True
         except GlyphoxaError as error:
             if str(error) != self._trouble:
                 logger.warning("new utterances are not embedded yet: {}", error)
             self._trouble = str(error)
+            return False
 
 
 if __name__ == "__main__":

@@ -82,7 +82,7 @@ async def test_every_key_begins_with_the_campaign(dsn: str) -> None:
              FROM pg_constraint c JOIN pg_attribute a ON a.attrelid = c.conrelid AND a.attnum = c.conkey[1]
             WHERE c.contype IN ('p', 'u') AND c.connamespace = 'public'::regnamespace AND c.conrelid::regclass::text
                   NOT IN ('campaigns', 'schema_migrations', 'schema_settings',
-                          'cluster_nodes', 'table_leases', 'campaign_servers')"""
+                          'cluster_nodes', 'table_leases', 'campaign_servers', 'reading_queue')"""
     )
     await connection.close()
     assert {row["first"] for row in rows} == {"campaign_id"}

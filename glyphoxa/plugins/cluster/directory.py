@@ -14,6 +14,7 @@ from glyphoxa.plugins.cluster.placement import Node, choose
 
 DEADLINE_MS: Final = 1_000
 _TRIES: Final = 5
+_MOST_COUNTED: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,19 @@ class Reported:
     leases: Mapping[CampaignId, Lease]
     is_draining: bool
     lost: int
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """Campaigns that wait to be read, or are being read.
+
+    Attributes:
+        campaigns: Counted up to 1,000.
+        longest_s: How long the first one has waited.
+    """
+
+    campaigns: int
+    longest_s: float
 
 
 class Directory:
@@ -122,6 +136,12 @@ class Directory:
         async with self._database.use(None, deadline_ms=DEADLINE_MS) as connection:
             row = await connection.fetchrow(self._sql["lease"], campaign)
         return None if row is None else Lease(**row)
+
+    async def unread(self, *, late_ms: int = 0) -> Unread:
+        """Return the campaigns of this database that have waited so long for a reader."""
+        async with self._database.use(None, deadline_ms=DEADLINE_MS) as connection:
+            [row] = await connection.fetch(self._sql["unread"], late_ms, _MOST_COUNTED)
+        return Unread(**row)
 
     async def adopt(self, node: str, *, most: int) -> list[CampaignId]:
         """Take over tables of lost nodes; return which."""

@@ -3,7 +3,8 @@
     placed ──▶ the node takes the campaign's latest epoch and files ──▶ opens the table ──▶ publishes its address
     lost   ──▶ the lease runs out ──▶ another node takes it, with a later epoch, and continues the session
 
-A table never shares this process with background reading, which has one of its own (`glyphoxa.app.transcript_reader`).
+A table never shares this process with background reading, which has one of its own (`glyphoxa.app.transcript_reader`)
+or those of the cluster (`glyphoxa.plugins.cluster.reading`).
 """
 
 from __future__ import annotations
@@ -151,7 +152,7 @@ class TableHost:
         for name, one in self._databases.items():
             store = await stack.enter_async_context(self._store(one))
             # Its process starts with the first table on that database.
-            reader = open_reader(settings_of(settings, name), store, stack)
+            reader = None if self._cluster.readers else open_reader(settings_of(settings, name), store, stack)
             self._shared[name] = Shared(local, named(settings), store, reader)
 
     async def _connect(self, settings: Settings, stack: AsyncExitStack) -> Database:

@@ -25,12 +25,16 @@ from glyphoxa.observability import set_up_logs
 from glyphoxa.plugins.cluster.door import Door
 from glyphoxa.plugins.cluster.node import TableHost
 from glyphoxa.plugins.cluster.placement import Node
+from glyphoxa.plugins.cluster.reading import late_campaigns, read_campaigns
 from glyphoxa.plugins.cluster.settings import ClusterSettings
 
 RESOURCE: Final = "glyphoxa_tables"
 """Custom resource of a Ray machine: the tables that it can hold. `ray start --resources '{"glyphoxa_tables": 6}'`."""
+READERS: Final = "glyphoxa_readers"
+"""Custom resource of a Ray machine: the processes that may read there."""
 NAMESPACE: Final = "glyphoxa"
 _PREFIX: Final = "glyphoxa-node-"
+_READER: Final = "glyphoxa-reader-"
 _ASK_S: Final = 1.0
 _RESTART_S: Final = 5.0
 
@@ -111,10 +115,59 @@ class RayNode:
             raise Unavailable(f"node {name} does not answer: {type(error).__name__}") from None
 
 
+class RayReader:
+    """The actor of a reader. The first one stays, and starts others when campaigns wait; they end when none waits."""
+
+    def __init__(self, settings: Settings, n: int) -> None:
+        ray.get_runtime_context().current_actor.start.remote()
+        self._settings, self._n = settings, n
+        self._running: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Start reading, if it does not yet. The process ends with it."""
+        if self._running is None:
+            set_up_logs(level=self._settings.logging.level, form=self._settings.logging.form)
+            self._running = asyncio.create_task(self._run())
+            self._running.add_done_callback(_end_process)
+
+    async def _run(self) -> None:
+        if self._n:
+            await read_campaigns(self._settings, stays=False)
+            return
+        async with asyncio.TaskGroup() as group:
+            group.create_task(read_campaigns(self._settings))
+            async for late in late_campaigns(self._settings):
+                start_readers(self._settings, wanted=late)
+
+
+def start_readers(settings: Settings, *, wanted: int = 1) -> None:
+    """Start so many readers, at most as many as the settings allow; those that run stay.
+
+    Raises:
+        InvalidInput: No machine has the resource.
+    """
+    most = settings.section(ClusterSettings).readers
+    if most and not ray.cluster_resources().get(READERS):  # type: ignore[no-untyped-call]
+        raise InvalidInput(
+            f"cluster.readers is {most}, but no machine of the Ray cluster has the resource {READERS!r}; start one "
+            f"with the number of readers that it can run: ray start --resources '{{\"{READERS}\": 2}}'"
+        )
+    for n in range(min(most, wanted)):
+        ray.remote(RayReader).options(
+            name=f"{_READER}{n}",
+            get_if_exists=True,
+            lifetime="detached",
+            max_restarts=0 if n else -1,
+            num_cpus=0,
+            resources={READERS: 1},
+        ).remote(settings, n)
+
+
 def _end_process(running: asyncio.Task[None]) -> None:
     """End the process of a node that has failed a little later, so that Ray starts it again."""
-    if not running.cancelled() and running.exception() is not None:
-        running.get_loop().call_later(_RESTART_S, os._exit, 1)
+    if not running.cancelled():
+        failed = running.exception() is not None
+        running.get_loop().call_later(_RESTART_S if failed else 0, os._exit, int(failed))
 
 
 def connect(address: str) -> None:
@@ -185,17 +238,21 @@ def _shares(tables: int, most: int) -> list[int]:
 
 
 def stop_nodes() -> int:
-    """Close all tables and end all nodes; return how many there were."""
-    actors = [
-        ray.get_actor(each["name"], NAMESPACE)
-        for each in ray.util.list_named_actors(all_namespaces=True)
-        if each["namespace"] == NAMESPACE and each["name"].startswith(_PREFIX)
-    ]
+    """Close all tables and end all nodes and readers; return how many nodes there were."""
+    # The first reader comes first: it would start the others again.
+    for reader in sorted(_named(_READER)):
+        ray.kill(ray.get_actor(reader, NAMESPACE))
+    actors = [ray.get_actor(name, NAMESPACE) for name in _named(_PREFIX)]
     for actor in actors:
         with contextlib.suppress(ray.exceptions.RayError):
             ray.get(actor.stop.remote(), timeout=60)
         ray.kill(actor)
     return len(actors)
+
+
+def _named(prefix: str) -> list[str]:
+    found = ray.util.list_named_actors(all_namespaces=True)
+    return [each["name"] for each in found if each["namespace"] == NAMESPACE and each["name"].startswith(prefix)]
 
 
 def invitations(node: str, campaign: CampaignId) -> list[str]:

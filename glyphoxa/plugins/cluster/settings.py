@@ -35,6 +35,8 @@ class ClusterSettings(Section):
         servers: Other databases that hold campaigns. Those that `cluster move` has not moved are in the database of
             `memory.postgres_dsn`.
         door_port: Port of the address at which players knock, on each node.
+        readers: The most processes that read and embed for all tables, on machines with the Ray resource
+            `glyphoxa_readers`. There are as many as the waiting campaigns need. 0: each node has one of its own.
     """
 
     tables_per_node: Annotated[int, Field(ge=1, le=200)] = 3
@@ -42,6 +44,7 @@ class ClusterSettings(Section):
     table_ports: tuple[Annotated[int, Field(ge=1, le=65_535)], Annotated[int, Field(ge=1, le=65_535)]] | None = None
     servers: tuple[DatabaseSettings, ...] = ()
     door_port: Annotated[int, Field(ge=0, le=65_535)] = 7_880
+    readers: Annotated[int, Field(ge=0, le=1_000)] = 0
 
 
 def settings_of(settings: Settings, server: str, environ: Mapping[str, str] | None = None) -> Settings:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from glyphoxa.adapters.postgres.server.database import Database
+from glyphoxa.app.reader import embeds
 from glyphoxa.cli.scope import opened_store, settings_with_memory, stored_campaign
 from glyphoxa.cli.verb import Verb, argument, in_a_loop
 from glyphoxa.config.settings import Settings
@@ -52,10 +53,12 @@ async def _directory(options: argparse.Namespace) -> AsyncIterator[tuple[Setting
 async def up(options: argparse.Namespace) -> int:
     async with _directory(options) as (settings, directory):
         need("ray", by="`glyphoxa cluster up`", extra="cluster")
-        from glyphoxa.plugins.cluster.ray_nodes import connect, start_nodes
+        from glyphoxa.plugins.cluster.ray_nodes import connect, start_nodes, start_readers
 
         await directory.nodes()  # the database is there, with its tables, before any node needs them
         connect(options.ray)
+        if settings.reads_talk or embeds(settings):
+            start_readers(settings)
         names = await asyncio.to_thread(start_nodes, settings, door=f"{options.door.rstrip('/')}/")
         print(f"{len(names)} nodes run: {', '.join(names)}")
     return 0
@@ -74,7 +77,7 @@ async def down(options: argparse.Namespace) -> int:
 @VERB.action("Show the nodes and their tables.")
 async def status(options: argparse.Namespace) -> int:
     async with _directory(options) as (_, directory):
-        nodes, leases = await directory.nodes(), await directory.leases()
+        nodes, leases, waiting = await directory.nodes(), await directory.leases(), await directory.unread()
     for node in nodes:
         print(
             f"{node.name}: {node.tables} of {node.capacity} tables, memory {node.memory_used:.0%}, "
@@ -85,6 +88,8 @@ async def status(options: argparse.Namespace) -> int:
                 print(f"  {lease.campaign}: {_state(lease)}")
     if not nodes:
         print("no node runs; start them: glyphoxa cluster up")
+    if waiting.campaigns:
+        print(f"{waiting.campaigns} campaigns wait to be read, the first one for {waiting.longest_s:.0f} s")
     return 0
 
 
