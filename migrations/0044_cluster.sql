@@ -43,8 +43,8 @@ CREATE TABLE table_files (
     PRIMARY KEY (campaign_id, name));
 SELECT glyphoxa_isolate();
 
--- Campaigns of this database with lines that nobody has read or embedded, for the readers of a cluster. One query finds
--- them all, because the table has no content and is no campaign's own: see `table_leases`.
+-- When each campaign is to be read and embedded next, for the readers of a cluster. One query finds all that are due,
+-- because the table has no content and is no campaign's own: see `table_leases`.
 CREATE TABLE reading_queue (
     campaign TEXT PRIMARY KEY,
     due_at TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp(),

@@ -101,34 +101,27 @@ RETURNING epoch;
 SELECT glyphoxa_delete_campaign($1);
 
 -- take_reading --
--- The campaign that has waited longest among $1, locked until this connection ends or returns it: what a lost reader had
--- is the next one's. Served by idx_reading_queue_due.
+-- The campaign that has waited longest, locked until this connection returns it or ends, and whether something was said
+-- since the last time. $1 is more than there are readers. Served by idx_reading_queue_due.
 WITH due AS MATERIALIZED (
-    SELECT campaign FROM reading_queue WHERE due_at <= clock_timestamp() ORDER BY due_at LIMIT $1)
-SELECT campaign FROM due WHERE pg_try_advisory_lock(hashtext('glyphoxa reading'), hashtext(campaign)) LIMIT 1;
-
--- begin_reading --
--- Note that all that was said up to now is being read; return whether any of it is new. No row: another reader has read it.
-UPDATE reading_queue q SET is_new = false
-  FROM (SELECT is_new FROM reading_queue WHERE campaign = $1 FOR UPDATE) before
- WHERE q.campaign = $1 AND q.due_at <= clock_timestamp()
-RETURNING before.is_new;
-
--- all_read --
--- Remove a campaign, unless something was said meanwhile.
-DELETE FROM reading_queue WHERE campaign = $1 AND NOT is_new;
+    SELECT campaign FROM reading_queue WHERE due_at <= clock_timestamp() ORDER BY due_at LIMIT $1),
+free AS MATERIALIZED (
+    SELECT campaign FROM due WHERE pg_try_advisory_lock(hashtext('glyphoxa reading'), hashtext(campaign)) LIMIT 1)
+UPDATE reading_queue q SET is_new = false FROM free WHERE q.campaign = free.campaign AND q.due_at <= clock_timestamp()
+RETURNING q.campaign, (SELECT before.is_new FROM reading_queue before WHERE before.campaign = q.campaign) AS is_new;
 
 -- read_later --
--- Let a campaign wait for $2 milliseconds, or not if something was said meanwhile; others that wait come first.
-UPDATE reading_queue SET due_at = clock_timestamp() + CASE WHEN is_new THEN 0 ELSE $2::BIGINT END * interval '1 ms'
+-- Let a campaign rest for $2 milliseconds (NULL: until something is said), or not if something was said meanwhile.
+UPDATE reading_queue
+   SET due_at = CASE WHEN is_new THEN clock_timestamp()
+                     ELSE coalesce(clock_timestamp() + $2::BIGINT * interval '1 ms', 'infinity') END
  WHERE campaign = $1;
 
 -- return_reading --
-SELECT pg_advisory_unlock(hashtext('glyphoxa reading'), hashtext($1));
+SELECT pg_advisory_unlock_all();
 
 -- unread --
--- How many campaigns have waited or are being read for more than $1 milliseconds, up to $2, and for how long the first
--- one. Served by idx_reading_queue_due.
-SELECT count(*)::INT AS campaigns, coalesce(extract(epoch FROM clock_timestamp() - min(due_at)), 0)::FLOAT AS longest_s
-  FROM (SELECT due_at FROM reading_queue WHERE due_at <= clock_timestamp() - $1 * interval '1 ms'
-         ORDER BY due_at LIMIT $2) late;
+-- How many campaigns have waited or are being read for more than $1 milliseconds, up to $2. Served by
+-- idx_reading_queue_due.
+SELECT count(*) FROM (
+    SELECT FROM reading_queue WHERE due_at <= clock_timestamp() - $1 * interval '1 ms' ORDER BY due_at LIMIT $2) late;

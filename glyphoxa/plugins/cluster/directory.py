@@ -58,19 +58,6 @@ class Reported:
     lost: int
 
 
-@dataclass(frozen=True, slots=True)
-class Unread:
-    """Campaigns that wait to be read, or are being read.
-
-    Attributes:
-        campaigns: Counted up to 1,000.
-        longest_s: How long the first one has waited.
-    """
-
-    campaigns: int
-    longest_s: float
-
-
 class Directory:
     """Every method raises `Unavailable` while the database is away.
 
@@ -137,11 +124,10 @@ class Directory:
             row = await connection.fetchrow(self._sql["lease"], campaign)
         return None if row is None else Lease(**row)
 
-    async def unread(self, *, late_ms: int = 0) -> Unread:
-        """Return the campaigns of this database that have waited so long for a reader."""
+    async def unread(self, *, late_ms: int = 0) -> int:
+        """Return how many campaigns of this database have waited so long to be read, up to a thousand."""
         async with self._database.use(None, deadline_ms=DEADLINE_MS) as connection:
-            [row] = await connection.fetch(self._sql["unread"], late_ms, _MOST_COUNTED)
-        return Unread(**row)
+            return int(await connection.fetchval(self._sql["unread"], late_ms, _MOST_COUNTED))
 
     async def adopt(self, node: str, *, most: int) -> list[CampaignId]:
         """Take over tables of lost nodes; return which."""

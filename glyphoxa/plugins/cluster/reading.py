@@ -11,7 +11,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any, Final
+from typing import Final
 
 import asyncpg
 from loguru import logger
@@ -29,8 +29,8 @@ from glyphoxa.chronicle.talk import BREAK_MS
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.errors import GlyphoxaError, NotFound, Unavailable
 from glyphoxa.domain.ids import CampaignId
-from glyphoxa.plugins.cluster.directory import Directory, Unread
-from glyphoxa.plugins.cluster.settings import ClusterSettings, settings_of
+from glyphoxa.plugins.cluster.directory import Directory
+from glyphoxa.plugins.cluster.settings import ClusterSettings, servers_of, settings_of
 from glyphoxa.recall.vectors import Embedder
 
 LATE_MS: Final = 10_000
@@ -70,16 +70,12 @@ class CampaignReader:
         Raises:
             Unavailable: The database is away.
         """
-        campaign = await self._ask("take_reading", _AT_ONCE)
-        if campaign is None:
-            return False
-        if (is_new := await self._ask("begin_reading", campaign)) is not None:
-            again_ms = await self._read(CampaignId(campaign), is_new=is_new)
-            if again_ms is None:
-                await self._ask("all_read", campaign)
-            await self._ask("read_later", campaign, again_ms or 0)
-        await self._ask("return_reading", campaign)
-        return True
+        [taken, *_] = [*await self._ask("take_reading", _AT_ONCE), None]
+        if taken is not None:
+            campaign = CampaignId(taken["campaign"])
+            await self._ask("read_later", campaign, await self._read(campaign, is_new=taken["is_new"]))
+        await self._ask("return_reading")
+        return taken is not None
 
     async def _read(self, campaign: CampaignId, *, is_new: bool) -> int | None:
         """Read a campaign as far as possible now. Return after how many milliseconds to look again; None: never."""
@@ -106,9 +102,9 @@ class CampaignReader:
             return later_ms
         return BREAK_MS + LOOK_AGAIN_MS if n_read else None  # a session that is over is judged again
 
-    async def _ask(self, query: str, *values: object) -> Any:
+    async def _ask(self, query: str, *values: object) -> list[asyncpg.Record]:
         try:
-            return await self._lock.fetchval(load_queries("cluster")[query], *values, timeout=_ANSWER_S)
+            return await self._lock.fetch(load_queries("cluster")[query], *values, timeout=_ANSWER_S)
         except AWAY as error:
             raise Unavailable(f"the database is away: {type(error).__name__}") from None
 
@@ -172,11 +168,6 @@ async def read_campaigns(settings: Settings, *, stays: bool = True) -> None:
                 group.create_task(read(server))
 
 
-def servers_of(settings: Settings) -> list[str]:
-    """Return the names of all databases; "" is the directory's own."""
-    return ["", *(each.name for each in settings.section(ClusterSettings).servers)]
-
-
 async def late_campaigns(settings: Settings) -> AsyncIterator[int]:
     """Yield how many campaigns of all databases wait too long or are being read for so long, now and then, for ever."""
     lease_ms = settings.section(ClusterSettings).lease_ms
@@ -188,5 +179,5 @@ async def late_campaigns(settings: Settings) -> AsyncIterator[int]:
             queues.append(Directory(database, lease_ms=lease_ms))
         while True:
             found = await asyncio.gather(*(each.unread(late_ms=LATE_MS) for each in queues), return_exceptions=True)
-            yield sum(each.campaigns for each in found if isinstance(each, Unread))
+            yield sum(each for each in found if isinstance(each, int))
             await asyncio.sleep(LOOK_S)

@@ -60,3 +60,8 @@ def settings_of(settings: Settings, server: str, environ: Mapping[str, str] | No
     if not dsn:
         raise InvalidInput(f"cluster.servers.{server}: {variable} is not set; set it to the DSN of that database")
     return settings.model_copy(update={"memory": settings.memory.model_copy(update={"postgres_dsn": dsn})})
+
+
+def servers_of(settings: Settings) -> list[str]:
+    """Return the names of all databases; "" is the directory's own."""
+    return ["", *(each.name for each in settings.section(ClusterSettings).servers)]

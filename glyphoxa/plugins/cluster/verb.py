@@ -19,7 +19,7 @@ from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.ids import CampaignId
 from glyphoxa.plugins.cluster.directory import Directory, Lease
 from glyphoxa.plugins.cluster.moving import move_campaign
-from glyphoxa.plugins.cluster.settings import ClusterSettings, settings_of
+from glyphoxa.plugins.cluster.settings import ClusterSettings, servers_of, settings_of
 from glyphoxa.providers.extras import need
 
 _CONFIG: Final = argument("--config", type=Path, metavar="FILE", help="settings (YAML) with memory.postgres_dsn")
@@ -88,8 +88,7 @@ async def status(options: argparse.Namespace) -> int:
                 print(f"  {lease.campaign}: {_state(lease)}")
     if not nodes:
         print("no node runs; start them: glyphoxa cluster up")
-    if waiting.campaigns:
-        print(f"{waiting.campaigns} campaigns wait to be read, the first one for {waiting.longest_s:.0f} s")
+    print(f"{waiting} campaigns wait to be read or are being read")
     return 0
 
 
@@ -135,7 +134,7 @@ async def place(options: argparse.Namespace) -> int:
 )
 async def move(options: argparse.Namespace) -> int:
     async with _directory(options) as (settings, directory):
-        servers = {"", *(each.name for each in settings.section(ClusterSettings).servers)}
+        servers = servers_of(settings)
         if options.server not in servers:
             raise InvalidInput(
                 f"cluster.servers has no {options.server!r}; valid: {', '.join(map(repr, sorted(servers)))}"
