@@ -23,7 +23,7 @@ from glyphoxa.adapters.postgres.store import open_store
 from glyphoxa.app.background import TalkReaders, chronicle_worker, open_talk_readers
 from glyphoxa.app.memory import database_of
 from glyphoxa.app.models import load_embedder
-from glyphoxa.app.reader import LOWEST_PRIORITY, EmbeddingWork, embeds
+from glyphoxa.app.transcript_reader import LOWEST_PRIORITY, EmbeddingWork, embeds
 from glyphoxa.chronicle.chronicler import LOOK_AGAIN_MS, ChronicleWorker
 from glyphoxa.chronicle.talk import BREAK_MS
 from glyphoxa.config.settings import Settings

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from glyphoxa.adapters.postgres.server.database import Database
-from glyphoxa.app.reader import embeds
+from glyphoxa.app.transcript_reader import embeds
 from glyphoxa.cli.scope import opened_store, settings_with_memory, stored_campaign
 from glyphoxa.cli.verb import Verb, argument, in_a_loop
 from glyphoxa.config.settings import Settings
