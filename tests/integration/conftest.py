@@ -135,6 +135,18 @@ def without_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     hurry_nobody(monkeypatch)
 
 
+@pytest.fixture
+def paced() -> None:
+    """Let NPCs speak as slowly as they do at a table: for a test that stops one in the middle of a sentence."""
+
+
+@pytest.fixture(autouse=True)
+def sound_at_once(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let NPCs say a sentence in no time."""
+    if request.node.get_closest_marker("realtime") is None and "paced" not in request.fixturenames:
+        monkeypatch.setattr("glyphoxa_processors.speaker._AHEAD_S", 3_600.0)
+
+
 def hurry_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wait for parts that a table would omit when late: a slow machine is no fault of the code.
 

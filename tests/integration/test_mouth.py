@@ -107,6 +107,7 @@ async def test_voice_receives_words_and_log_what_was_written(
         assert voice.texts == spoken
 
 
+@pytest.mark.usefixtures("paced")
 async def test_a_cancelled_reply_fades_out_within_five_milliseconds(server: ModelServer) -> None:
     server.reply = ("One two three four five six seven eight nine ten.",)
     async with stage(server) as play:
@@ -121,6 +122,7 @@ async def test_a_cancelled_reply_fades_out_within_five_milliseconds(server: Mode
         assert (np.diff(fade) <= 0).all()
 
 
+@pytest.mark.usefixtures("paced")
 async def test_a_held_reply_fades_out_at_once_and_goes_on_to_its_end_where_it_was(server: ModelServer) -> None:
     server.reply = ("One two three four five six seven eight nine ten.",)
     async with stage(server) as play:

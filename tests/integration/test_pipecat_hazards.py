@@ -211,6 +211,7 @@ def test_smart_turn_is_not_loaded(imports: tuple[str, str]) -> None:
     assert imports[1] == "[]"
 
 
+@pytest.mark.usefixtures("paced")
 async def test_an_interruption_silences_one_npc_and_only_that_one(server: ModelServer) -> None:
     """A broadcast interruption reaches only the default destination of a shared transport; a mouth has its own."""
     server.reply = ("One two three four five six seven eight nine ten eleven twelve.",)
