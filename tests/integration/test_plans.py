@@ -107,7 +107,7 @@ _TALK = (
                            entity_ids, knowers)
        SELECT $1, 'u' || n, 'u' || n, 's' || n / 500, '', '', array_fill(n % 100 + 1, ARRAY[384])::vector, 'm',
               ARRAY['e' || n % 2000, 'e' || n % 50], ARRAY['npc-' || n % 40, 'npc-' || n % 3]
-         FROM generate_series(1, least($2::int, 20000) - 1) AS n""",
+         FROM generate_series(1, $2::int / 5 - 1) AS n""",
 )
 # One a minute; 200 sessions of 500; one NPC is asked once in 10,000 turns.
 _TURNS = """

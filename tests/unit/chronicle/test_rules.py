@@ -251,9 +251,7 @@ def test_speaker_who_gives_a_name_is_not_placed_there(text: str) -> None:
     assert [type_ for _, type_, _ in relations(text)] == []
 
 
-@pytest.mark.parametrize(
-    "talk", ["We paid twenty for ", "We are going to ", "Odo gave Wenna the ring. ", "Wir haben nie ", "a"]
-)
+@pytest.mark.parametrize("talk", ["We paid twenty for ", "Wir haben nie ", "a"])
 def test_a_line_of_any_length_is_read_in_short_parts(talk: str, monkeypatch: pytest.MonkeyPatch) -> None:
     line, read = talk * (2 * MOST_CHARS // len(talk)), list[int]()
 

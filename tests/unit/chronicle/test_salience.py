@@ -61,7 +61,7 @@ def test_no_shipped_weight_is_out_of_proportion() -> None:
         assert all(np.abs(weights).max() < 5 for weights in model.vectors.values()), name
 
 
-@pytest.mark.parametrize("offset", [-1e-6, 0, 1e-6])
+@pytest.mark.parametrize("offset", [-1e-6, 1e-6])
 def test_noise_in_vectors_changes_no_decision(offset: float) -> None:
     random = np.random.default_rng(0)
     vectors = random.normal(size=(600, 384))

@@ -182,7 +182,7 @@ async def test_fifty_thousand_names_are_heard_and_changed_like_a_few() -> None:
     """Ten thousand in `make test`."""
     crowd = tuple(
         Entity(EntityId(f"n{n}"), "item", "".join(parts).title())
-        for n, parts in enumerate(islice(product(SYLLABLES, repeat=4), n_examples(50_000)))
+        for n, parts in enumerate(islice(product(SYLLABLES, repeat=4), n_examples(50_000, one_of=5)))
     )
     campaign = replace(a_campaign(), entities=(*a_campaign().entities, *crowd))
     names = TableNames(campaign, now_ms=lambda: 2_000)
