@@ -17,7 +17,7 @@ from glyphoxa.domain.ids import CampaignId, NpcId
 pytestmark = pytest.mark.models
 
 VALE, SMITH, INNKEEPER = CampaignId("vale"), NpcId("smith"), NpcId("innkeeper")
-PERSONA = "You are Grimjaw, who lives in the mountain town of Ironhold and answers in one short sentence. " * 6
+PERSONA = "You are Grimjaw, who lives in the mountain town of Ironhold and answers in one short sentence. " * 3
 
 
 @pytest.fixture(scope="module")
@@ -26,17 +26,17 @@ def model() -> Path:
 
 
 @asynccontextmanager
-async def a_process(model: Path, prompts_dir: Path | None) -> AsyncIterator[LlamaServer]:
+async def a_process(model: Path, prompts_dir: Path) -> AsyncIterator[LlamaServer]:
     async with LlamaServer(model_path=model, slots=2, prompts_dir=prompts_dir) as server:
         yield server
 
 
-async def n_read(server: LlamaServer, slot: int, question: str) -> int:
+async def n_read(server: LlamaServer, slot: int, question: str, persona: str = PERSONA) -> int:
     """How many tokens of a prompt with this question the model had to read."""
     async with AsyncOpenAI(base_url=server.base_url, api_key=server.api_key) as client:
         answer = await client.chat.completions.create(
             model="local",
-            messages=[{"role": "system", "content": PERSONA}, {"role": "user", "content": question}],
+            messages=[{"role": "system", "content": persona}, {"role": "user", "content": question}],
             max_tokens=1,
             extra_body=spoken_extras(slot),
         )
@@ -50,7 +50,7 @@ def sizes(directory: Path) -> list[int]:
 async def test_a_persona_that_was_read_once_is_not_read_in_the_next_session(model: Path, tmp_path: Path) -> None:
     prompts = tmp_path / "prompts"
     async with a_process(model, prompts) as server:
-        assert await n_read(server, 0, "Hello.") > 100
+        assert await n_read(server, 0, "Hello.") > 60
         await PromptFile(server, 0, VALE, SMITH).save()
         (file,) = prompts.iterdir()
         assert (stat.S_IMODE(prompts.stat().st_mode), stat.S_IMODE(file.stat().st_mode)) == (0o700, 0o600)
@@ -68,21 +68,20 @@ async def test_a_persona_that_was_read_once_is_not_read_in_the_next_session(mode
         assert await n_read(server, 1, "Where is the inn?") < 20
         file.write_bytes(b"no such thing" * 100)
         await PromptFile(server, 0, VALE, SMITH).restore()
-        assert await n_read(server, 0, "Where is the inn?") > 100
+        assert await n_read(server, 0, "Where is the inn?") > 60
 
 
 async def test_without_a_directory_nothing_is_kept(model: Path) -> None:
-    async with a_process(model, None) as server:
-        kept = PromptFile(server, 0, VALE, SMITH)
-        await kept.restore()
-        await kept.save()
+    kept = PromptFile(LlamaServer(model_path=model, slots=2, prompts_dir=None), 0, VALE, SMITH)
+    await kept.restore()
+    await kept.save()
 
 
 async def test_the_oldest_files_go_when_there_are_too_many(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with a_process(model, tmp_path) as server:
-        await n_read(server, 0, "Hello.")
+        await n_read(server, 0, "Hello.", "You are Grimjaw.")
         for npc in ("a", "b", "c"):
             await PromptFile(server, 0, VALE, NpcId(npc)).save()
         monkeypatch.setattr("glyphoxa.adapters.local.llama._KEPT_BYTES", 2 * max(sizes(tmp_path)))

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +12,7 @@ import pytest
 from glyphoxa.cli.main import commands, parser
 from glyphoxa.dm.actions import ACTIONS
 from tests.support.command_line import CAMPAIGN_FILE, a_settings_file, run
-from tests.support.patience import DEADLINE_S
+from tests.support.forked import forked_command
 
 Capture = pytest.CaptureFixture[str]
 IN_A_PROCESS = ("serve",)
@@ -72,11 +70,7 @@ async def refused(arguments: list[str], settings: Path, capsys: Capture) -> str:
     """Return the error of an act that cannot be done."""
     arguments = [*arguments, "--config", str(settings)]
     if arguments[0] in IN_A_PROCESS:
-        program = [sys.executable, "-m", "glyphoxa.cli.main", *arguments]
-        done = await asyncio.to_thread(
-            subprocess.run, program, capture_output=True, text=True, check=False, timeout=DEADLINE_S
-        )
-        code, said = done.returncode, done.stderr
+        code, _, said = await asyncio.to_thread(forked_command, *arguments)
     else:
         capsys.readouterr()
         code, said = await run(*arguments), capsys.readouterr().err

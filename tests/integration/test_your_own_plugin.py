@@ -92,7 +92,7 @@ def test_observers_are_told_the_lag_though_one_raises(tmp_path: Path, monkeypatc
         "class Cracked(Observer):\n    def __init__(self, _): ...\n"
         "    def lagged(self, late_s): raise RuntimeError('cracked')\n"
         "class Whole(Cracked):\n    n = 0\n    def lagged(self, late_s):\n        self.n += 1\n"
-        "        if self.n == 8: os.kill(os.getpid(), signal.SIGTERM)\n"
+        "        if self.n == 2: os.kill(os.getpid(), signal.SIGTERM)\n"
     )
     with a_table("", settings_file(tmp_path)) as process:
         code, errors = ended(process)

@@ -11,11 +11,14 @@ import sys
 import time
 from contextlib import suppress
 
+from glyphoxa.actors import supervisor
 from glyphoxa.app import engines
 from glyphoxa.app.engines import EarSpec, MouthSpec
+from glyphoxa.cli import table_server
 from glyphoxa.cli.main import main
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import TurnId
+from glyphoxa.npc import session
 from glyphoxa.npc.mouth import Mouth, SentenceStarted
 from glyphoxa.npc.table_interface import Ear, Table
 from glyphoxa.transcript.journal import Journal
@@ -101,6 +104,8 @@ def serve_stubbornly(what: str, arguments: list[str]) -> int:
     engines.installed = {"host": Host, "webrtc": peers}.__getitem__
     engines.find_ear = lambda *, files: open_ear
     engines.find_mouth = lambda engine, *, files: open_mouth
+    if what in ("journal", "peers"):  # nothing else tells that it will never close
+        supervisor.END_MS = table_server.STEP_MS = session.STEP_MS = session.WRITE_DOWN_MS = 1_000
     if what == "journal":
         Journal.keep = _keep_never  # type: ignore[method-assign]
     if what == "page fails":
