@@ -41,7 +41,7 @@ from tests.support.builders import INNKEEPER, SMITH, a_known_party, an_utterance
 from tests.support.chat_server import Answer, Body, ChatServer, Refused, error, said, whole
 from tests.support.patience import DEADLINE_MS, DEADLINE_S
 from tests.support.postgres import wait_until
-from tests.support.proof import IS_PROOF
+from tests.support.proof import IS_PROOF, proof_only
 
 CALM, TROUBLED = CampaignId("calm"), CampaignId("troubled")
 ROUNDS = range(4 if IS_PROOF else 1)
@@ -299,7 +299,9 @@ async def lease_expires(store: Store) -> None:
 
 
 @pytest.mark.parametrize("number", ROUNDS)
-@pytest.mark.parametrize("at_random", [False, True], ids=["same-faults", "random-faults"])
+@pytest.mark.parametrize(
+    "at_random", [pytest.param(False, marks=proof_only), True], ids=["same-faults", "random-faults"]
+)
 async def test_killed_workers_with_a_failing_model_learn_everything_once(
     store: Store, dsn: str, tmp_path: Path, at_random: bool, number: int, record_property: Callable[[str, object], None]
 ) -> None:

@@ -32,6 +32,7 @@ from glyphoxa_pipelines.host import PipelineHost
 from tests.support.patience import DEADLINE_S
 from tests.support.pipecat_fakes import ALICE, GRIMJAW, VALE, Memory, ModelServer, prompt, put_right
 from tests.support.postgres import a_directory
+from tests.support.proof import proof_only
 
 _ROOT = Path(__file__).parents[2]
 _TWENTY_MS = INPUT_RATE_HZ // 50 * 2
@@ -57,6 +58,7 @@ def test_page_shows_files_commands_and_an_output_alone() -> None:
     assert list(FILES) == ["glyphoxa.yaml", "loud.py", "other-provider.yaml", "chimes.py", "my_ear.py", "memory.py"]
 
 
+@proof_only
 def test_commands_of_the_page_run_in_its_order(folder: Path) -> None:
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     environment = {**os.environ, "PATH": path, "GLYPHOXA_DATA": str(folder / "elsewhere")}
