@@ -27,11 +27,9 @@ from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.ids import EntityId
 from glyphoxa.language.language_data import vocabulary_of
 from glyphoxa.language.words import Word, words
-from glyphoxa.names.naming import KINDS, Entry, Name, NameKind, Speech, names_of
+from glyphoxa.names.naming import KINDS, Entry, Name, Speech, names_of
 from glyphoxa.names.reader import Mention, NameReader, is_written_as_a_name
 from glyphoxa.names.sound import Sounder, coder_for, sounder_for
-
-__all__ = ["Entry", "Gazetteer", "Mention", "Name", "NameKind"]
 
 _WIDEST_WINDOW = 8
 _REMEMBERED = 8192

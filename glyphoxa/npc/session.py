@@ -374,6 +374,7 @@ CLOSE_EAR_MS = 5_000
 """Time for an ear to close. After that it is abandoned and the seat is free."""
 
 
+@dataclass(slots=True, eq=False)
 class LiveSeat:
     """Implements `glyphoxa.npc.table_interface.Seat`.
 
@@ -381,34 +382,27 @@ class LiveSeat:
         is_paused: Whether the ear receives silence instead of sound.
     """
 
-    def __init__(
-        self,
-        player: Player,
-        ear: Ear,
-        *,
-        on_left: Callable[[Player], None],
-        is_paused: Callable[[], bool] = lambda: False,
-    ) -> None:
-        self.player = player
-        self._ear = ear
-        self._on_left = on_left
-        self._is_paused = is_paused
-        self._is_empty = False
+    player: Player
+    ear: Ear
+    on_left: Callable[[Player], None]
+    is_paused: Callable[[], bool] = lambda: False
+    _is_empty: bool = False
 
     def hear(self, pcm: bytes) -> None:
         if not self._is_empty:
-            self._ear.hear(bytes(len(pcm)) if self._is_paused() else pcm)
+            self.ear.hear(bytes(len(pcm)) if self.is_paused() else pcm)
 
     async def leave(self) -> None:
         if self._is_empty:
             return
         self._is_empty = True
         try:
-            await within(CLOSE_EAR_MS, f"the ear of {self.player.name}", self._ear.close())
+            await within(CLOSE_EAR_MS, f"the ear of {self.player.name}", self.ear.close())
         finally:
-            self._on_left(self.player)
+            self.on_left(self.player)
 
 
+@dataclass(slots=True, eq=False)
 class TableSeats:
     """The occupied seats of a table.
 
@@ -418,19 +412,11 @@ class TableSeats:
         is_paused: Whether the table is paused; recognisers then receive silence.
     """
 
-    def __init__(
-        self,
-        state: TableState,
-        *,
-        open_ear: Callable[[Player], Awaitable[Ear]],
-        on_left: Callable[[PlayerId], None],
-        is_paused: Callable[[], bool] = lambda: False,
-    ) -> None:
-        self._state = state
-        self._open_ear = open_ear
-        self._on_left = on_left
-        self._is_paused = is_paused
-        self._seats: dict[PlayerId, LiveSeat] = {}
+    state: TableState
+    open_ear: Callable[[Player], Awaitable[Ear]]
+    on_left: Callable[[PlayerId], None]
+    is_paused: Callable[[], bool] = lambda: False
+    _seats: dict[PlayerId, LiveSeat] = field(default_factory=dict)
 
     async def seat(self, player: Player) -> LiveSeat:
         """Seat a player.
@@ -438,16 +424,16 @@ class TableSeats:
         Raises:
             InvalidInput: The seat is taken.
         """
-        if self._state.is_seated(player.id):
+        if self.state.is_seated(player.id):
             raise InvalidInput(f"{player.name} already sits at the table")
-        self._state.add_player(player)
+        self.state.add_player(player)
         try:
-            ear = await self._open_ear(player)
-            seat = self._seats[player.id] = LiveSeat(player, ear, on_left=self._left, is_paused=self._is_paused)
+            ear = await self.open_ear(player)
+            seat = self._seats[player.id] = LiveSeat(player, ear, on_left=self._left, is_paused=self.is_paused)
             await ear.start()
         except BaseException:  # including cancellation: free the seat
             self._seats.pop(player.id, None)
-            self._state.remove_player(player.id)
+            self.state.remove_player(player.id)
             raise
         return seat
 
@@ -457,5 +443,5 @@ class TableSeats:
 
     def _left(self, player: Player) -> None:
         self._seats.pop(player.id, None)
-        self._state.remove_player(player.id)
-        self._on_left(player.id)
+        self.state.remove_player(player.id)
+        self.on_left(player.id)

@@ -229,6 +229,7 @@ class EarlierSessions(Protocol):
         """
 
 
+@dataclass(slots=True, eq=False)
 class Past:
     """
     Args:
@@ -238,19 +239,11 @@ class Past:
         world: Returns the world in memory; None without long-term memory, and while it is read again.
     """
 
-    def __init__(
-        self,
-        when: SaidWhen,
-        sessions: EarlierSessions | None,
-        *,
-        tokens: int,
-        world: Callable[[], World | None] = lambda: None,
-    ) -> None:
-        self._when = when
-        self._sessions = sessions
-        self._tokens = tokens
-        self._world = world
-        self._read: dict[NpcId, tuple[object, str]] = {}
+    when: SaidWhen
+    sessions: EarlierSessions | None
+    tokens: int
+    world: Callable[[], World | None] = lambda: None
+    _read: dict[NpcId, tuple[object, str]] = field(default_factory=dict)
 
     async def read(self, npc: NpcId, holdings: Sequence[str] = ()) -> None:
         """Read the summaries, once for each NPC and world.
@@ -262,11 +255,11 @@ class Past:
             Unavailable: They are not in memory, or the database is unavailable. The next call tries again.
         """
         world = self._told_as()
-        sessions = self._sessions
-        if sessions is None or (npc in self._read and self._read[npc][0] is world) or not self._tokens:
+        sessions = self.sessions
+        if sessions is None or (npc in self._read and self._read[npc][0] is world) or not self.tokens:
             return
         arc = list(await sessions.arc(npc))
-        earlier = (one for one in sessions.summaries(npc) if one.session_id != self._when.session)
+        earlier = (one for one in sessions.summaries(npc) if one.session_id != self.when.session)
         latest = list(islice(earlier, _MOST_SESSIONS))
         # The latest session that has a summary is told by it, or by a sum.
         arc = [one for one in arc if one.score or one.session_id != latest[0].session_id] if latest else arc
@@ -276,9 +269,9 @@ class Past:
         own = [line for line in holdings if not any(line in one.text for one in told)]
         new = (each for each in threads if not any(each.text in one.text for one in told))
         own += map(self._line, new)
-        room = RoomLeft.of(self._tokens // 2)
+        room = RoomLeft.of(self.tokens // 2)
         own = room.fitting(own)
-        room.left += characters_in(self._tokens - self._tokens // 2)
+        room.left += characters_in(self.tokens - self.tokens // 2)
         of_latest = room.fitting(map(self._line, latest), cuts=True, share=1 / 2 if arc else 1)
         # The sums of most come first, as many as have room for a sentence, and each gets the same share.
         n_shown = room.left // _LEAST_OF_ARC
@@ -290,7 +283,7 @@ class Past:
         self._read[npc] = world, " ".join((*in_order, *reversed(of_latest), *own))
 
     def _line(self, one: RecalledSummary) -> str:
-        return recalled_line(self._when.dated(one))
+        return recalled_line(self.when.dated(one))
 
     def of(self, npc: NpcId) -> str:
         """Return the summaries in chronological order; empty if there are none, or they were not read of this world."""
@@ -298,5 +291,5 @@ class Past:
         return told if world is self._told_as() else ""
 
     def _told_as(self) -> object:
-        world = self._world()
+        world = self.world()
         return None if world is None else world.past

@@ -11,6 +11,7 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Any, ParamSpec, Protocol, TypeVar
 
 from loguru import logger
@@ -303,6 +304,7 @@ class Delivery:
 # otherwise what waits on disk would stay there for ever.
 
 
+@dataclass(slots=True, eq=False)
 class MemoryWatch:
     """An actor. Everything but `run` returns at once.
 
@@ -314,27 +316,19 @@ class MemoryWatch:
         now_ms: Unix epoch.
     """
 
-    def __init__(
-        self,
-        *,
-        ping: Callable[[], Awaitable[None]],
-        make_good: Callable[[], Awaitable[None]],
-        changed: Callable[[], None],
-        now_ms: Callable[[], int],
-    ) -> None:
-        self._ping = ping
-        self._make_good = make_good
-        self._changed = changed
-        self._now_ms = now_ms
-        self._suspected = asyncio.Event()
-        self._hopeful = asyncio.Event()
-        self._failures = 0
-        self.is_away = False
-        """The database does not answer, so a query would only cost time."""
-        self.since_ms: int | None = None
-        """Since when memory is degraded; None while it works."""
-        self.why = ""
-        """The reason, for the DM; empty while all is well."""
+    ping: Callable[[], Awaitable[None]]
+    make_good: Callable[[], Awaitable[None]]
+    changed: Callable[[], None]
+    now_ms: Callable[[], int]
+    is_away: bool = False
+    """The database does not answer, so a query would only cost time."""
+    since_ms: int | None = None
+    """Since when memory is degraded; None while it works."""
+    why: str = ""
+    """The reason, for the DM; empty while all is well."""
+    _suspected: asyncio.Event = field(default_factory=asyncio.Event)
+    _hopeful: asyncio.Event = field(default_factory=asyncio.Event)
+    _failures: int = 0
 
     def guarded(self, query: Callable[P, Awaitable[T]]) -> Callable[P, Coroutine[Any, Any, T]]:
         """Return a query that fails at once while the database is away, and has it checked when it fails.
@@ -379,18 +373,18 @@ class MemoryWatch:
                 await self._look()
 
     async def _look(self) -> None:
-        if (why := await self._hindered(self._ping)) is not None:
+        if (why := await self._hindered(self.ping)) is not None:
             self.is_away = True
             self._failed(why)
             return
         self.is_away = False
-        if (why := await self._hindered(self._make_good)) is not None:
+        if (why := await self._hindered(self.make_good)) is not None:
             self._failed(why)
             return
         self._failures = 0
         if self.since_ms is not None:
             self.since_ms, self.why = None, ""
-            self._changed()
+            self.changed()
 
     async def _hindered(self, step: Callable[[], Awaitable[None]]) -> str | None:
         try:
@@ -410,7 +404,7 @@ class MemoryWatch:
         self._failures += 1
         self.why = why
         if self.since_ms is None:
-            self.since_ms = self._now_ms()
-            self._changed()
+            self.since_ms = self.now_ms()
+            self.changed()
         else:
             logger.debug("long-term memory is still degraded: {}", why)

@@ -138,11 +138,11 @@ async def test_a_bug_in_a_look_does_not_end_the_looking(memory: Memory) -> None:
     async def broken() -> None:
         raise ZeroDivisionError
 
-    memory.watch._make_good = broken
+    memory.watch.make_good = broken
     memory.watch.suspect()
     await asyncio.sleep(10)
     assert memory.states == ["memory failed (ZeroDivisionError)"]
-    memory.watch._make_good = asked
+    memory.watch.make_good = asked
     await asyncio.sleep(30)
     assert memory.states[-1] == "ok"
 
