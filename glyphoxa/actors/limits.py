@@ -51,6 +51,7 @@ MAX_FAILURES = 3
 COOLDOWN_MS = 10_000
 
 
+@dataclass(slots=True, eq=False)
 class CircuitBreaker:
     """Pauses calls to a provider after repeated failures, so that a dead one does not cost its deadline in every turn.
 
@@ -67,23 +68,15 @@ class CircuitBreaker:
         successes_to_close: Successful tries in a row that close it again.
     """
 
-    def __init__(
-        self,
-        now_ms: Callable[[], int],
-        *,
-        max_failures: int = MAX_FAILURES,
-        cooldown_ms: int = COOLDOWN_MS,
-        successes_to_close: int = 1,
-    ) -> None:
-        self._now_ms = now_ms
-        self._max_failures = max_failures
-        self._cooldown_ms = cooldown_ms
-        self._successes_to_close = successes_to_close
-        self.n_failures = 0
-        """Failures in a row."""
-        self._successes = 0
-        self._until_ms: int | None = None
-        self._is_trying = False
+    now_ms: Callable[[], int]
+    max_failures: int = MAX_FAILURES
+    cooldown_ms: int = COOLDOWN_MS
+    successes_to_close: int = 1
+    n_failures: int = 0
+    """Failures in a row."""
+    _successes: int = 0
+    _until_ms: int | None = None
+    _is_trying: bool = False
 
     @property
     def is_open(self) -> bool:
@@ -93,7 +86,7 @@ class CircuitBreaker:
     @property
     def retry_in_ms(self) -> int:
         """Time until the next try; 0 if a try is due."""
-        return 0 if self._until_ms is None else max(0, self._until_ms - self._now_ms())
+        return 0 if self._until_ms is None else max(0, self._until_ms - self.now_ms())
 
     def allows_call(self) -> bool:
         """Return whether a call may be made now. While open, only one try runs at a time."""
@@ -132,14 +125,14 @@ class CircuitBreaker:
     def succeeded(self) -> None:
         self._successes += self._is_trying
         self._is_trying = False
-        if self._until_ms is None or self._successes >= self._successes_to_close:
+        if self._until_ms is None or self._successes >= self.successes_to_close:
             self.n_failures, self._successes, self._until_ms = 0, 0, None
 
     def failed(self) -> None:
         self.n_failures += 1
         self._successes, self._is_trying = 0, False
-        if self.n_failures >= self._max_failures:
-            self._until_ms = self._now_ms() + self._cooldown_ms
+        if self.n_failures >= self.max_failures:
+            self._until_ms = self.now_ms() + self.cooldown_ms
 
     def cancelled(self) -> None:
         """Report that the caller ended the call before its result was known."""
@@ -147,7 +140,7 @@ class CircuitBreaker:
 
     def trip(self) -> None:
         """Open the breaker at once, for example because a call hangs."""
-        self.n_failures = max(self.n_failures, self._max_failures - 1)
+        self.n_failures = max(self.n_failures, self.max_failures - 1)
         self.failed()
 
 

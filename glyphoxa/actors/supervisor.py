@@ -132,6 +132,7 @@ class _Actor:
     crashed_ms: deque[int] = field(default_factory=deque)
 
 
+@dataclass(slots=True, eq=False)
 class Supervisor:
     """Runs actors, by the rules of this module.
 
@@ -141,18 +142,11 @@ class Supervisor:
         on_given_up: Called with the name of an actor that will not be restarted.
     """
 
-    def __init__(
-        self,
-        *,
-        max_restarts: int = 5,
-        on_crash: Callable[[str, BaseException], None] | None = None,
-        on_given_up: Callable[[str], None] | None = None,
-    ) -> None:
-        self._max_restarts = max_restarts
-        self._on_crash = on_crash
-        self._on_given_up = on_given_up
-        self._actors: dict[str, _Actor] = {}
-        self._is_closing = False
+    max_restarts: int = 5
+    on_crash: Callable[[str, BaseException], None] | None = None
+    on_given_up: Callable[[str], None] | None = None
+    _actors: dict[str, _Actor] = field(default_factory=dict)
+    _is_closing: bool = False
 
     def start(self, name: str, body: Body) -> None:
         """Start an actor. No other one may have its name."""
@@ -189,14 +183,14 @@ class Supervisor:
         crashed_ms.append(now_ms)
         while crashed_ms and now_ms - crashed_ms[0] > _CRASHES_WITHIN_MS:
             crashed_ms.popleft()
-        if len(crashed_ms) > self._max_restarts:
+        if len(crashed_ms) > self.max_restarts:
             logger.error("actor {} crashed {} times and will not be restarted", name, len(crashed_ms))
-            if self._on_given_up is not None:
-                self._on_given_up(name)
+            if self.on_given_up is not None:
+                self.on_given_up(name)
             return
         self._run(name, actor)
-        if self._on_crash is not None:
-            self._on_crash(name, error)
+        if self.on_crash is not None:
+            self.on_crash(name, error)
 
 
 async def _end(name: str, actor: _Actor) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from loguru import logger
@@ -291,6 +291,7 @@ class NamesDesk:
 _CAPACITY = 1_000
 
 
+@dataclass(slots=True, eq=False)
 class Learner:
     """An actor that learns from one table's utterances.
 
@@ -303,24 +304,15 @@ class Learner:
         wait_until_logged: See `glyphoxa.transcript.journal.Journal`. None if nothing is recorded.
     """
 
-    def __init__(
-        self,
-        campaign: CampaignId,
-        store: LearnedNames,
-        names: Callable[[], Gazetteer],
-        *,
-        now_ms: Callable[[], int],
-        wait_until_logged: Callable[[UtteranceId], Awaitable[bool]] | None = None,
-    ) -> None:
-        self._campaign = campaign
-        self._store = store
-        self._names = names
-        self._now_ms = now_ms
-        self._wait_until_logged = wait_until_logged
-        self._spelled_out = SpelledOut()
-        self._typed_claims = TypedClaims()
-        self._lessons = asyncio.Queue[tuple[Utterance, bool]](_CAPACITY)
-        """Utterances, each with whether the LLM stage has corrected it."""
+    campaign: CampaignId
+    store: LearnedNames
+    names: Callable[[], Gazetteer]
+    now_ms: Callable[[], int]
+    wait_until_logged: Callable[[UtteranceId], Awaitable[bool]] | None = None
+    _spelled_out: SpelledOut = field(default_factory=SpelledOut)
+    _typed_claims: TypedClaims = field(default_factory=TypedClaims)
+    _lessons: asyncio.Queue[tuple[Utterance, bool]] = field(default_factory=lambda: asyncio.Queue(_CAPACITY))
+    """Utterances, each with whether the LLM stage has corrected it."""
 
     def on(self, event: TableEvent) -> None:
         """Process an event of the table. Returns at once."""
@@ -348,32 +340,32 @@ class Learner:
 
     async def heard(self, said: Utterance) -> None:
         """Process an utterance after the inline stage, in order."""
-        names = self._names()
+        names = self.names()
         proofs = [*self._spelled_out.heard(said, names), *proofs_of(said, names)]
         await self.prove(self._typed_claims.weighed(said, proofs))
 
     async def revised(self, said: Utterance) -> None:
         """Process an utterance again after the LLM stage has corrected it."""
-        await self.prove(self._typed_claims.weighed(said, proofs_of(said, self._names())))
+        await self.prove(self._typed_claims.weighed(said, proofs_of(said, self.names())))
 
     async def prove(self, proofs: Iterable[FormHeard]) -> None:
         """Record proofs from utterances. Inadmissible forms are skipped."""
-        names = self._names()
+        names = self.names()
         for proof in proofs:
             if objection(proof.as_heard, proof.entity, names) is not None:
                 continue
             step = replace(proof, is_ordinary=is_ordinary(proof.as_heard, names.vocabulary))
-            at_ms = self._now_ms()
+            at_ms = self.now_ms()
             if step.is_ordinary:
-                uses = await self._store.uses(self._campaign, step.as_heard, meant_in=step.utterance)
+                uses = await self.store.uses(self.campaign, step.as_heard, meant_in=step.utterance)
                 if objection(step.as_heard, step.entity, names, uses=uses) is not None:
                     continue
                 # With little proof nothing follows, and earlier misheard names count as ordinary uses too.
                 if uses.spoken > uses.meant >= ENOUGH_OF_ORDINARY_WORDS:
                     why = "these words have their ordinary meaning"
                     doubt = replace(step, kind="disproved", by="talk", why=why, utterance=None)
-                    await self._store.record(self._campaign, doubt, at_ms=at_ms)
-            await self._store.record(self._campaign, step, at_ms=at_ms)
+                    await self.store.record(self.campaign, doubt, at_ms=at_ms)
+            await self.store.record(self.campaign, step, at_ms=at_ms)
 
     def _take(self, said: Utterance, *, is_revision: bool) -> None:
         if self._lessons.full():
@@ -387,7 +379,7 @@ class Learner:
                 await self.revised(said)
                 return
             # Other uses of a form are counted in the log.
-            if self._wait_until_logged is not None and not await self._wait_until_logged(said.id):
+            if self.wait_until_logged is not None and not await self.wait_until_logged(said.id):
                 logger.debug("an utterance is processed before it is in the log")
             await self.heard(said)
         except GlyphoxaError as error:

@@ -48,6 +48,7 @@ MAX_SAID: Final = 600
 """Maximum characters of one `SayAs` or whisper."""
 
 
+@dataclass(slots=True, eq=False)
 class TableControl:
     """Performs the DM's commands at an open table. An impossible command raises and has no effect.
 
@@ -55,18 +56,11 @@ class TableControl:
         perform: Performs effects of turn taking.
     """
 
-    def __init__(
-        self,
-        state: TableState,
-        turn_taking: TurnTaking,
-        npcs: Mapping[NpcId, NpcActor],
-        perform: Callable[[Sequence[Effect]], None],
-    ) -> None:
-        self.state = state
-        self.turn_taking = turn_taking
-        self.npcs = npcs
-        self.perform = perform
-        self._changed: Callable[[DmControls], None] = lambda _: None
+    state: TableState
+    turn_taking: TurnTaking
+    npcs: Mapping[NpcId, NpcActor]
+    perform: Callable[[Sequence[Effect]], None]
+    _changed: Callable[[DmControls], None] = lambda _: None
 
     @property
     def controls(self) -> DmControls:

@@ -7,6 +7,7 @@ import ipaddress
 import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 
 from aioice.ice import get_host_addresses
 from loguru import logger
@@ -82,36 +83,29 @@ class WebRtcPeers:
         await within(HANG_UP_WITHIN_MS, "a browser's graph", self._host.close())
 
 
+@dataclass(slots=True, eq=False)
 class WebRtcPeer:
     """Implements `Peer`."""
 
-    def __init__(
-        self,
-        host: PipelineHost,
-        connection: SmallWebRTCConnection,
-        *,
-        on_closed: Callable[[], None],
-        forget: Callable[[WebRtcPeer], None],
-    ) -> None:
-        self._host = host
-        self._connection = connection
-        self._on_closed = on_closed
-        self._forget = forget
-        self._closing: asyncio.Task[None] | None = None
-        self._release: list[Callable[[], None]] = []
+    host: PipelineHost
+    connection: SmallWebRTCConnection
+    on_closed: Callable[[], None]
+    forget: Callable[[WebRtcPeer], None]
+    _closing: asyncio.Task[None] | None = None
+    _release: list[Callable[[], None]] = field(default_factory=list)
 
     @property
     def answer_sdp(self) -> str:
-        return str(self._connection.pc.localDescription.sdp)
+        return str(self.connection.pc.localDescription.sdp)
 
     async def start(self, seat: Seat, table: Table) -> None:
-        if (track := self._connection.audio_input_track()) is not None:
+        if (track := self.connection.audio_input_track()) is not None:
             track.set_enabled(False)  # else it warns while a browser sends nothing
         transport = SmallWebRTCTransport(
-            self._connection,
+            self.connection,
             TransportParams(
                 # A browser without a microphone has no track of its own.
-                audio_in_enabled=any(each.receiver.track is not None for each in self._connection.pc.getTransceivers()),
+                audio_in_enabled=any(each.receiver.track is not None for each in self.connection.pc.getTransceivers()),
                 audio_in_sample_rate=INPUT_RATE_HZ,
                 audio_out_enabled=True,
                 audio_out_sample_rate=OUTPUT_RATE_HZ,
@@ -119,8 +113,8 @@ class WebRtcPeer:
             ),
         )
         transport.add_event_handler("on_client_disconnected", self._on_disconnected)
-        line = await self._host.add(
-            self._connection.pc_id,
+        line = await self.host.add(
+            self.connection.pc_id,
             [transport.input(), BrowserMicrophone(seat.hear), transport.output()],
             on_error=lambda error: logger.warning("browser audio: {}", error),
         )
@@ -144,7 +138,7 @@ class WebRtcPeer:
     async def close(self) -> None:
         """Implements `Peer`. Returns in time even if the connection hangs."""
         if self._closing is None:
-            self._forget(self)
+            self.forget(self)
             for release in self._release:
                 release()
             # In its own task: after a cancelled close, aiortc's second close never ends.
@@ -153,24 +147,24 @@ class WebRtcPeer:
         if not self._closing.done():
             self._closing.cancel()
             logger.error("browser audio did not hang up in time; its sockets are closed now")
-            await _cut(self._connection)
+            await _cut(self.connection)
         elif not self._closing.cancelled():
             self._closing.result()
 
     async def _hang_up(self) -> None:
         try:
-            await self._host.remove(self._connection.pc_id)
+            await self.host.remove(self.connection.pc_id)
         finally:
-            await self._connection.disconnect()
+            await self.connection.disconnect()
 
     def _give_up_unless_connected(self) -> None:
-        if self._closing is None and self._connection.pc.connectionState != "connected":
+        if self._closing is None and self.connection.pc.connectionState != "connected":
             logger.info("a browser could not establish an audio connection in time")
-            self._on_closed()
+            self.on_closed()
 
     async def _on_disconnected(self, _transport: object, _client: object) -> None:
         if self._closing is None:
-            self._on_closed()
+            self.on_closed()
 
 
 class SoundConnection(SmallWebRTCConnection):

@@ -53,7 +53,7 @@ async def read(
         assert readers.asking is not None
         asking = replace(readers.asking, deadline_ms=deadline_ms)
         if not pauses:
-            asking.breaker._max_failures = 1_000_000
+            asking.breaker.max_failures = 1_000_000
         worker = chronicle_worker(store, only=[campaign], readers=replace(readers, asking=asking))
         worker.gather_ms = 0
         if begun is not None:
