@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import json
 import os
 import signal
 import sys
+import threading
 import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from shutil import which
 from subprocess import run
 from typing import Any
 
 import aiohttp
+import pytest
 import yaml
 
 from glyphoxa.adapters.postgres.store import open_store
@@ -23,6 +27,7 @@ from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.domain.ids import CampaignId
 from glyphoxa.plugins.cluster.directory import Directory, Lease
 from tests.support.live_table import write_campaign
+from tests.support.network import over_tcp
 from tests.support.patience import DEADLINE_S, until
 from tests.support.postgres import TestServer
 from tests.support.proof import proof_only
@@ -31,6 +36,7 @@ pytestmark = proof_only
 
 BIN = Path(sys.executable).parent
 N_MACHINES, PER_MACHINE = 3, 6
+NETWORK, HERE, THERE = "glyphoxa-test", "10.213.77.1", "10.213.77.2"
 HEAD_PORT = "6399"
 LONG_S = "36000"
 SEAT_OF = {"ticket": "abcdefghijklmnopqrstuvwxy", "attempt": "1"}
@@ -54,6 +60,7 @@ class Cluster:
     dsn: str
     port: int
     campaigns: list[str]
+    address: str = "127.0.0.1"
 
     @property
     def door(self) -> str:
@@ -63,12 +70,15 @@ class Cluster:
         return command(BIN / "glyphoxa", *arguments, "--config", self.settings)
 
     def start(self, machine: int) -> None:
-        """Start a machine; the first has the head of Ray."""
-        where = ("--head", "--port", HEAD_PORT, "--include-dashboard=false")
+        """Start a machine; the first has the head of Ray. The last has a network of its own, if there is one."""
+        is_apart = self.address == HERE and machine == N_MACHINES - 1
+        within = ("ip", "netns", "exec", NETWORK) if is_apart else ()
+        head = ("--head", "--port", HEAD_PORT, "--include-dashboard=false")
         resources = json.dumps({"glyphoxa_tables": PER_MACHINE})
         common = ("--num-cpus", "1", "--object-store-memory", "80000000", "--resources", resources)
-        at = where if machine == 0 else ("--address", f"127.0.0.1:{HEAD_PORT}")
-        command(BIN / "ray", "start", *at, *common, GLYPHOXA_DATA=str(self.disk(machine)))
+        where = head if machine == 0 else ("--address", f"{self.address}:{HEAD_PORT}")
+        own = ("--node-ip-address", THERE if is_apart else self.address)
+        command(*within, BIN / "ray", "start", *where, *own, *common, GLYPHOXA_DATA=str(self.disk(machine)))
 
     def disk(self, machine: int) -> Path:
         return self.settings.parent / f"disk{machine}"
@@ -98,8 +108,8 @@ class Cluster:
 
     def open_tables(self) -> list[tuple[str, str, list[str]]]:
         """Return campaign, node and links of each open table, as the nodes say; one could be open on two nodes."""
-        nodes = ",".join({each.node for each in asyncio.run(self.leases()).values()})
-        named = (f"127.0.0.1:{HEAD_PORT}", nodes, ",".join(self.campaigns))
+        nodes = ",".join(asyncio.run(self.nodes()))
+        named = (f"{self.address}:{HEAD_PORT}", nodes, ",".join(self.campaigns))
         return sorted(map(json.loads, command(sys.executable, "-c", OPEN_TABLES, *named).splitlines()))
 
     async def place(self) -> None:
@@ -118,6 +128,10 @@ class Cluster:
                 file = write_campaign(self.settings.parent)
                 file.write_text(file.read_text("utf-8").replace("id: town", f"id: {campaign}"), "utf-8")
                 await store.campaigns.load(read_campaign(file).campaign)
+
+    async def nodes(self) -> list[str]:
+        async with open_store(self.dsn) as store:
+            return [each.name for each in await Directory(store.database, lease_ms=4_000).nodes()]
 
     async def leases(self) -> dict[str, Lease]:
         async with open_store(self.dsn) as store:
@@ -145,11 +159,13 @@ def command(*arguments: object, **environ: str) -> str:
 
 
 @contextmanager
-def a_cluster(postgres: TestServer, tmp_path: Path, *, tables: int) -> Iterator[Cluster]:
+def a_cluster(postgres: TestServer, tmp_path: Path, *, tables: int, address: str = "127.0.0.1") -> Iterator[Cluster]:
     """Three machines, as far as Ray knows, with one node each; a node holds up to six tables."""
     name = asyncio.run(postgres.create())
     settings = tmp_path / "glyphoxa.yaml"
-    cluster = Cluster(settings, postgres.server.dsn(name), 7_893, [f"town{n}" for n in range(tables)])
+    stack = ExitStack()
+    dsn = stack.enter_context(over_tcp(postgres.server.dsn(name), address))
+    cluster = Cluster(settings, dsn, 7_893, [f"town{n}" for n in range(tables)], address)
     document = {
         "providers": {
             "stt": {"name": "deepgram-nova"},
@@ -166,11 +182,12 @@ def a_cluster(postgres: TestServer, tmp_path: Path, *, tables: int) -> Iterator[
         for machine in range(N_MACHINES):
             cluster.start(machine)
         asyncio.run(cluster.load())
-        cluster.glyphoxa("cluster", "up", "--door", cluster.door)
+        cluster.glyphoxa("cluster", "up", "--door", cluster.door, "--ray", f"{address}:{HEAD_PORT}")
         asyncio.run(cluster.place())
         yield cluster
     finally:
         command(BIN / "ray", "stop", "--force")
+        stack.close()
         asyncio.run(postgres.drop(name))
 
 
@@ -317,3 +334,76 @@ def test_tables_play_on_without_the_head_of_ray(postgres: TestServer, tmp_path: 
         after = asyncio.run(cluster.leases())
         assert all(lease.is_valid for lease in after.values())
         assert (set(after), after[played_on].epoch) == (set(before), before[played_on].epoch)
+
+
+@pytest.fixture
+def another_network() -> Iterator[None]:
+    """A network namespace with one machine, joined to this one by a cable."""
+    if os.geteuid() != 0 or which("ip") is None:
+        pytest.skip("needs root and ip, for a network namespace")
+    ip("netns", "add", NETWORK)
+    try:
+        ip("link", "add", "gx-here", "type", "veth", "peer", "gx-there", "netns", NETWORK)
+        ip("addr", "add", f"{HERE}/30", "dev", "gx-here")
+        ip("-n", NETWORK, "addr", "add", f"{THERE}/30", "dev", "gx-there")
+        ip("-n", NETWORK, "link", "set", "gx-there", "up")
+        ip("-n", NETWORK, "link", "set", "lo", "up")
+        ip("link", "set", "gx-here", "up")
+        yield
+    finally:
+        ip("netns", "del", NETWORK)
+
+
+def ip(*arguments: str) -> None:
+    command("ip", *arguments)
+
+
+def within_network(run_there: Callable[[], None]) -> None:
+    """Run in a thread that is in the other network."""
+    with Path(f"/var/run/netns/{NETWORK}").open("rb") as namespace:
+        assert ctypes.CDLL(None).setns(namespace.fileno(), 0) == 0
+    run_there()
+
+
+@pytest.mark.usefixtures("another_network")
+def test_a_machine_that_is_cut_off_closes_its_tables(postgres: TestServer, tmp_path: Path) -> None:
+    with a_cluster(postgres, tmp_path, tables=N_MACHINES, address=HERE) as cluster:
+        links = {campaign: links for campaign, _, links in cluster.open_tables()}
+        before = asyncio.run(cluster.leases())
+        cut_off = next(each for each in links if cluster.machine_of(before[each].node) == N_MACHINES - 1)
+        pages: list[Page] = []
+        stop = threading.Event()
+
+        async def play_there() -> None:
+            """Talk at the cut-off table, through the door of its machine."""
+            async with a_page(cluster, cut_off, links[cut_off]) as page:
+                pages.append(page)
+                talking = asyncio.create_task(talk(page, asyncio.Event()))
+                await asyncio.to_thread(stop.wait)
+                talking.cancel()
+
+        async def play_here(at_s: float) -> None:
+            async with a_page(cluster, cut_off, links[cut_off], "Bran") as page:
+                await page.say()
+                report("a machine was cut off", [page], at_s)
+                n_there = len(pages[0].sent)
+                for _ in range(3):
+                    await page.say()
+                assert len(pages[0].sent) == n_there  # no line has gone to a second table
+                ip("link", "set", "gx-here", "up")
+                await more_lines(pages, 1)
+                stop.set()
+                await until_stored(cluster, [page, *pages])
+
+        there = threading.Thread(target=within_network, args=(lambda: asyncio.run(play_there()),))
+        there.start()
+        try:
+            asyncio.run(until(lambda: bool(pages and pages[0].sent)))
+            ip("link", "set", "gx-here", "down")
+            asyncio.run(play_here(time.monotonic()))
+        finally:
+            stop.set()
+            there.join()
+        after = asyncio.run(cluster.leases())
+        assert after[cut_off].node != before[cut_off].node
+        assert [campaign for campaign, *_ in cluster.open_tables()] == sorted(cluster.campaigns)

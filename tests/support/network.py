@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import tempfile
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from urllib.parse import parse_qs, quote, urlsplit
 
@@ -106,3 +107,20 @@ async def a_network(dsn: str) -> AsyncIterator[Network]:
             network.cut()
             server.close()
             await server.wait_closed()
+
+
+@contextmanager
+def over_tcp(dsn: str, host: str) -> Iterator[str]:
+    """The database of an embedded server at an address of this machine, for processes in another network."""
+    parts = urlsplit(dsn)
+    asked = {name: values[0] for name, values in parse_qs(parts.query).items()}
+    network = Network(dsn, Path(asked["host"]) / f".s.PGSQL.{asked['port']}")
+    loop = asyncio.new_event_loop()
+    server = loop.run_until_complete(asyncio.start_server(network._serve, host, 0))
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    try:
+        yield f"postgresql://{parts.username}@{host}:{server.sockets[0].getsockname()[1]}{parts.path}"
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
