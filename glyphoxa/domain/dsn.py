@@ -55,11 +55,13 @@ class Dsn:
         text: The connection string for clients that connect, without options that only libpq knows.
         host: "" is a local socket chosen by the client.
         database: "" is the database named after the user.
+        texts: `text` with each of its hosts alone.
     """
 
     text: str = field(repr=False)
     host: str
     database: str
+    texts: tuple[str, ...] = field(repr=False)
 
     def __str__(self) -> str:
         """Host and database, such as: db.example/glyphoxa."""
@@ -89,7 +91,9 @@ class Dsn:
         if form["parameters"]:
             kept = [each for each in form["parameters"].split("&") if each.partition("=")[0] not in _OF_LIBPQ]
             text = text[: form.start("parameters") - 1] + ("?" + "&".join(kept) if kept else "")
-        return cls(text, unquote(hosts) or given.get("host", [""])[-1], unquote(database))
+        first, last = form.span("hosts")
+        texts = tuple(f"{text[:first]}{host}{text[last:]}" for host in form["hosts"].split(","))
+        return cls(text, unquote(hosts) or given.get("host", [""])[-1], unquote(database), texts)
 
     def hidden_in(self, text: str) -> str:
         """Remove the user and the password from a text, such as an error of the server."""

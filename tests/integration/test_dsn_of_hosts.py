@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from urllib.parse import parse_qs, quote, urlsplit
+
 import pytest
 
 from glyphoxa.adapters.postgres.store import open_store
@@ -49,3 +52,16 @@ async def test_parameter_that_the_server_refuses_is_named(dsn: str, more: str, w
         with pytest.raises(GlyphoxaError, match=why) as raised:
             await store.database.open(deadline_ms=DEADLINE_MS)
     assert "memory.postgres_dsn" in str(raised.value)
+
+
+async def test_host_that_accepts_and_never_answers_is_not_waited_for(dsn: str) -> None:
+    """A primary whose machine is gone, before one that was promoted."""
+    parts = urlsplit(dsn)
+    given = parse_qs(parts.query)
+    silent = await asyncio.start_server(lambda *_: None, "127.0.0.1")
+    async with silent:
+        hosts = f"127.0.0.1:{silent.sockets[0].getsockname()[1]},{quote(given['host'][0], safe='')}:{given['port'][0]}"
+        async with open_store(f"postgresql://postgres@{hosts}{parts.path}") as store:
+            await store.database.open(deadline_ms=DEADLINE_MS)
+            async with store.database.use(None) as connection:
+                assert await connection.fetchval("SELECT 1") == 1

@@ -173,7 +173,9 @@ class TableHost:
 
     @property
     def reaches_directory(self) -> bool:
-        return loop_ms() - self._renewed_ms < self._cluster.lease_ms / 2
+        """Whether it does, and has for so long that a node that does not is cut off, not just slower to reconnect."""
+        half_ms = self._cluster.lease_ms / 2
+        return loop_ms() - self._renewed_ms < half_ms < self._renewed_ms - self._unbroken_ms
 
     async def run(self) -> None:
         """Report, open the tables that are placed here, and reopen those of lost nodes, for ever."""

@@ -27,6 +27,12 @@ def test_dsn_display_has_only_host_and_database(text: str, shown: str) -> None:
     assert "mira" not in repr(dsn)
 
 
+def test_each_host_of_a_dsn_is_connected_to_alone() -> None:
+    dsn = Dsn.read("postgresql://mira:12@one:5432,two/vale?connect_timeout=3&target_session_attrs=read-write")
+    rest = "/vale?target_session_attrs=read-write"
+    assert dsn.texts == (f"postgresql://mira:12@one:5432{rest}", f"postgresql://mira:12@two{rest}")
+
+
 @pytest.mark.parametrize("odd", ["#", "/", "?", "@", "[", "]", "%", "%2x", "\n", "@a:1/", "/x?y=", "?host=a&b="])
 @pytest.mark.parametrize("part", ["postgresql://mira:se{}cret@db.example:5432/vale", "postgresql://mi{}ra:12@db/vale"])
 def test_ambiguous_dsn_is_refused_without_being_shown(part: str, odd: str) -> None:

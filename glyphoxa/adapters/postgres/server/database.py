@@ -9,7 +9,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
 import asyncpg
 import pgvector.asyncpg
@@ -104,12 +104,16 @@ class CampaignConnection(asyncpg.Connection):
 
 async def set_up(connection: OwnConnection) -> None:
     """Set up a connection of the pool."""
-    await connection.execute(SESSION_SETTINGS)
-    await register_codecs(connection)
-    await connection.execute(_HNSW_SETTINGS)
-    # Superusers bypass the rules that isolate campaigns.
-    if await connection.fetchval("SELECT rolsuper FROM pg_roles WHERE rolname = current_user"):
-        await connection.execute("SET ROLE glyphoxa_app")
+    try:
+        await connection.execute(SESSION_SETTINGS)
+        await register_codecs(connection)
+        await connection.execute(_HNSW_SETTINGS)
+        # Superusers bypass the rules that isolate campaigns.
+        if await connection.fetchval("SELECT rolsuper FROM pg_roles WHERE rolname = current_user"):
+            await connection.execute("SET ROLE glyphoxa_app")
+    except BaseException:
+        connection.terminate()  # the pool would close it in order, and wait for ever for a server that is silent
+        raise
 
 
 async def register_codecs(connection: OwnConnection) -> None:
@@ -173,6 +177,7 @@ def describe(error: BaseException, dsn: Dsn | None) -> str:
 
 _CONNECT_TIMEOUT_S = 5.0
 _RELEASE_TIMEOUT_S = 2.0
+_ROLLBACK_TIMEOUT_S = 0.5
 
 
 class Database:
@@ -258,6 +263,9 @@ class Database:
             except (*AWAY, *REFUSED):
                 await self._forget(pool)
                 raise
+            # A block that is cancelled rolls its transaction back, and would wait for ever for a server that is silent.
+            late_s = deadline_ms / 1_000 + _ROLLBACK_TIMEOUT_S
+            give_up = asyncio.get_running_loop().call_later(late_s, connection.terminate)
             try:
                 epoch = str(self.epochs.get(campaign, "")) if campaign else ""
                 await connection.enter(campaign or "", epoch=epoch, generic_plan=generic_plan)  # type: ignore[attr-defined] # proxied
@@ -266,6 +274,8 @@ class Database:
                 # Cancelling a query takes a round trip; the caller, already late, does not wait for it.
                 self._release_later(pool, connection)
                 raise
+            finally:
+                give_up.cancel()
             await pool.release(connection)
 
     async def ping(self, *, deadline_ms: int = 1000) -> None:
@@ -305,9 +315,9 @@ class Database:
         """
         async with self._as_ours("answer", deadline_ms):
             pool = await self._ready()
-            dsn = None if self._address is None else self._address.text
             try:
-                connection = await asyncpg.connect(dsn, timeout=_CONNECT_TIMEOUT_S, server_settings=SERVER_SETTINGS)
+                dsn = self._address or _read(await self.dsn())
+                connection = await connect_to(dsn, timeout=_CONNECT_TIMEOUT_S, server_settings=SERVER_SETTINGS)
                 await connection.execute(SESSION_SETTINGS)
                 return connection
             except AWAY:
@@ -347,8 +357,9 @@ class Database:
     async def _connect(self) -> asyncpg.Pool[asyncpg.Record]:
         self._address = dsn = _read(await self.dsn())
         await self._migrate(dsn)
-        self._pool = await asyncpg.create_pool(
+        self._pool = await asyncpg.create_pool(  # type: ignore[call-overload] # `connect` with fewer arguments
             dsn.text,
+            connect=lambda _, **options: connect_to(dsn, **options),
             min_size=0,
             max_size=self._max_connections,
             timeout=_CONNECT_TIMEOUT_S,
@@ -467,6 +478,30 @@ def _read(dsn: str) -> Dsn:
         raise InvalidInput(f"memory.postgres_dsn {error}") from None
 
 
+async def connect_to(dsn: Dsn, **options: Any) -> OwnConnection:
+    """Connect to the host that takes writes. If there are several, all are asked at once: a dead one may not refuse.
+
+    Args:
+        options: See `asyncpg.connect`. Raises as that does.
+    """
+    if len(dsn.texts) > 1:
+        options["target_session_attrs"] = "read-write"
+    asked: list[asyncio.Task[OwnConnection]] = [
+        asyncio.create_task(asyncpg.connect(text, **options)) for text in dsn.texts
+    ]
+    connection: OwnConnection | None = None
+    try:
+        for answer in asyncio.as_completed(asked):
+            with contextlib.suppress(*AWAY, *REFUSED):
+                connection = await answer
+                return connection
+        return await asked[0]  # raises its error
+    finally:
+        for each in asked:
+            if not each.cancel() and each.exception() is None and each.result() is not connection:
+                each.result().terminate()
+
+
 @asynccontextmanager
 async def connected(dsn: Dsn) -> AsyncIterator[OwnConnection]:
     """A connection to a server that is suitable for memory. Writes nothing.
@@ -477,7 +512,8 @@ async def connected(dsn: Dsn) -> AsyncIterator[OwnConnection]:
         OSError, asyncpg.PostgresError: It is away: see `AWAY`.
     """
     try:
-        connection = await asyncpg.connect(dsn.text, timeout=_CONNECT_TIMEOUT_S)
+        late_s = STATEMENT_TIMEOUT_MS / 1_000
+        connection = await connect_to(dsn, timeout=_CONNECT_TIMEOUT_S, command_timeout=late_s)
     except REFUSED as error:
         raise InvalidInput(f"memory.postgres_dsn: the server rejects the connection: {describe(error, dsn)}") from None
     except _PARAMETER_REFUSED as error:
@@ -501,7 +537,7 @@ async def connected(dsn: Dsn) -> AsyncIterator[OwnConnection]:
 
 async def _refuse_lent_sessions(connection: OwnConnection, dsn: Dsn) -> None:
     """Refuse a pooler through which another client gets the session of a connection outside any transaction."""
-    other = await asyncpg.connect(dsn.text, timeout=_CONNECT_TIMEOUT_S)
+    other = await connect_to(dsn, timeout=_CONNECT_TIMEOUT_S)
     try:
         before = await connection.fetchval(_PID)
         async with other.transaction():

@@ -17,6 +17,8 @@ from glyphoxa.adapters.postgres.server.sql import load_queries
 from glyphoxa.domain.errors import Corrupt, InvalidInput, Unavailable
 
 _LOCK = 0x676C7970  # "glyp": held during a migration, the same in every database
+_TIMEOUT_S = 3_600.0
+"""Time for a migration, and for another process that migrates. The connection's own limit is for quick statements."""
 _BOOKKEEPING = """
 CREATE TABLE IF NOT EXISTS schema_migrations (
     number     INT PRIMARY KEY,
@@ -90,7 +92,7 @@ async def migrate(
         InvalidInput: The database is for other dimensions or another model, or lacks a privilege.
     """
     migrations = read_migrations(folder or migrations_folder())
-    await connection.execute("SELECT pg_advisory_lock($1)", _LOCK)
+    await connection.execute("SELECT pg_advisory_lock($1)", _LOCK, timeout=_TIMEOUT_S)
     try:
         await connection.execute("SET client_min_messages = warning")
         try:
@@ -185,7 +187,8 @@ async def _apply(
 ) -> None:
     try:
         async with connection.transaction():
-            await connection.execute(migration.text.replace("{{embedding_dimensions}}", str(int(dimensions))))
+            text = migration.text.replace("{{embedding_dimensions}}", str(int(dimensions)))
+            await connection.execute(text, timeout=_TIMEOUT_S)
             await connection.execute(
                 "INSERT INTO schema_migrations (number, name, checksum) VALUES ($1, $2, $3)",
                 migration.number,
