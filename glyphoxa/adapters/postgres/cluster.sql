@@ -104,10 +104,10 @@ SELECT glyphoxa_delete_campaign($1);
 -- The campaign that has waited longest, locked until this connection returns it or ends, and whether something was said
 -- since the last time. $1 is more than there are readers. Served by idx_reading_queue_due.
 WITH due AS MATERIALIZED (
-    SELECT campaign FROM reading_queue WHERE due_at <= clock_timestamp() ORDER BY due_at LIMIT $1),
+    SELECT campaign FROM reading_queue WHERE due_at <= statement_timestamp() ORDER BY due_at LIMIT $1),
 free AS MATERIALIZED (
     SELECT campaign FROM due WHERE pg_try_advisory_lock(hashtext('glyphoxa reading'), hashtext(campaign)) LIMIT 1)
-UPDATE reading_queue q SET is_new = false FROM free WHERE q.campaign = free.campaign AND q.due_at <= clock_timestamp()
+UPDATE reading_queue q SET is_new = false FROM free WHERE q.campaign = free.campaign AND q.due_at <= statement_timestamp()
 RETURNING q.campaign, (SELECT before.is_new FROM reading_queue before WHERE before.campaign = q.campaign) AS is_new;
 
 -- read_later --
@@ -124,4 +124,4 @@ SELECT pg_advisory_unlock_all();
 -- How many campaigns have waited or are being read for more than $1 milliseconds, up to $2. Served by
 -- idx_reading_queue_due.
 SELECT count(*) FROM (
-    SELECT FROM reading_queue WHERE due_at <= clock_timestamp() - $1 * interval '1 ms' ORDER BY due_at LIMIT $2) late;
+    SELECT FROM reading_queue WHERE due_at <= statement_timestamp() - $1 * interval '1 ms' ORDER BY due_at LIMIT $2) late;

@@ -27,7 +27,7 @@ from glyphoxa.app.transcript_reader import LOWEST_PRIORITY, EmbeddingWork, embed
 from glyphoxa.chronicle.chronicler import LOOK_AGAIN_MS, ChronicleWorker
 from glyphoxa.chronicle.talk import BREAK_MS
 from glyphoxa.config.settings import Settings
-from glyphoxa.domain.errors import GlyphoxaError, NotFound, Unavailable
+from glyphoxa.domain.errors import GlyphoxaError, NotFound
 from glyphoxa.domain.ids import CampaignId
 from glyphoxa.plugins.cluster.directory import Directory
 from glyphoxa.plugins.cluster.settings import ClusterSettings, servers_of, settings_of
@@ -42,7 +42,7 @@ _RESTART_S: Final = 5.0
 _ANSWER_S: Final = 5.0
 _AT_ONCE: Final = 1_001
 """More than there are readers: others may have all but the last of so many."""
-_LOOKS: Final = 2_000
+_LOOKS: Final = 10_000
 """After so many, the names of all campaigns that were read are dropped from memory."""
 
 
@@ -51,12 +51,11 @@ class CampaignReader:
 
     Args:
         lock: The connection that locks a campaign.
-        worker: None: nothing is read.
-        embedding: None: nothing is embedded.
+        worker: None: what is said is only embedded.
     """
 
     def __init__(
-        self, lock: asyncpg.Connection[asyncpg.Record], worker: ChronicleWorker | None, embedding: EmbeddingWork | None
+        self, lock: asyncpg.Connection[asyncpg.Record], worker: ChronicleWorker | None, embedding: EmbeddingWork
     ) -> None:
         self._lock = lock
         self._worker = worker
@@ -68,20 +67,21 @@ class CampaignReader:
         """Read the campaign that has waited longest. False: none waits.
 
         Raises:
-            Unavailable: The database is away.
+            OSError, asyncpg.PostgresError: The database is away: see `glyphoxa.adapters.postgres.server.database.AWAY`.
         """
-        [taken, *_] = [*await self._ask("take_reading", _AT_ONCE), None]
+        sql = load_queries("cluster")
+        taken = await self._lock.fetchrow(sql["take_reading"], _AT_ONCE, timeout=_ANSWER_S)
         if taken is not None:
-            campaign = CampaignId(taken["campaign"])
-            await self._ask("read_later", campaign, await self._read(campaign, is_new=taken["is_new"]))
-        await self._ask("return_reading")
+            again_ms = await self._read(CampaignId(taken["campaign"]), is_new=taken["is_new"])
+            await self._lock.execute(sql["read_later"], taken["campaign"], again_ms, timeout=_ANSWER_S)
+        await self._lock.execute(sql["return_reading"], timeout=_ANSWER_S)
         return taken is not None
 
     async def _read(self, campaign: CampaignId, *, is_new: bool) -> int | None:
         """Read a campaign as far as possible now. Return after how many milliseconds to look again; None: never."""
         later_ms = self._gather_ms or LOOK_AGAIN_MS
         try:
-            is_embedded = self._embedding is None or await self._embedding.fill(campaign)
+            is_embedded = await self._embedding.fill(campaign)
             n_read, has_news = 0, False
             if self._worker is not None:
                 # Nobody has spoken since the last look: that was the time for an incomplete stretch to be continued.
@@ -102,12 +102,6 @@ class CampaignReader:
             return later_ms
         return BREAK_MS + LOOK_AGAIN_MS if n_read else None  # a session that is over is judged again
 
-    async def _ask(self, query: str, *values: object) -> list[asyncpg.Record]:
-        try:
-            return await self._lock.fetch(load_queries("cluster")[query], *values, timeout=_ANSWER_S)
-        except AWAY as error:
-            raise Unavailable(f"the database is away: {type(error).__name__}") from None
-
 
 @asynccontextmanager
 async def open_campaign_reader(
@@ -126,7 +120,7 @@ async def open_campaign_reader(
             gate = QuietGate()
             gate.hurry()  # no table waits for this process
             worker = chronicle_worker(store, readers=readers) if settings.reads_talk else None
-            yield CampaignReader(lock, worker, EmbeddingWork(store, gate) if embedder is not None else None)
+            yield CampaignReader(lock, worker, EmbeddingWork(store, gate))
         finally:
             lock.terminate()
 
@@ -157,7 +151,7 @@ async def read_campaigns(settings: Settings, *, stays: bool = True) -> None:
                             if not stays:
                                 return
                             await asyncio.sleep(_POLL_S)
-                except GlyphoxaError as error:
+                except (GlyphoxaError, *AWAY) as error:
                     logger.warning("nothing is read in {} now: {}", server or "the directory's database", error)
                     if not stays:
                         return
