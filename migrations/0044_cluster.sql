@@ -1,4 +1,4 @@
--- Tables on several machines. One machine alone writes none of this but one row for each campaign in `reading_queue`.
+-- Tables on several machines. One machine alone writes none of this.
 
 -- The machines. Kept in the directory: the database that the settings name.
 CREATE TABLE cluster_nodes (
@@ -44,20 +44,20 @@ CREATE TABLE table_files (
 SELECT glyphoxa_isolate();
 
 -- When each campaign is to be read and embedded next, for the readers of a cluster. One query finds all that are due,
--- because the table has no content and is no campaign's own: see `table_leases`.
+-- because the table has no content and is no campaign's own: see `table_leases`. A campaign is here once a node of a
+-- cluster has opened its table.
 CREATE TABLE reading_queue (
     campaign TEXT PRIMARY KEY,
     due_at TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp(),
     is_new BOOLEAN NOT NULL DEFAULT true);           -- something was said since a reader took it
 CREATE INDEX idx_reading_queue_due ON reading_queue (due_at);
-INSERT INTO reading_queue (campaign) SELECT id FROM campaigns;
 
+-- The row stays locked until its transaction ends, even if nothing changes: a reader that comes meanwhile would note as
+-- read what it does not see yet.
 CREATE FUNCTION glyphoxa_queue_reading() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    INSERT INTO reading_queue AS q (campaign)
-        SELECT current_setting('glyphoxa.campaign', true) WHERE current_setting('glyphoxa.campaign', true) <> ''
-        ON CONFLICT (campaign) DO UPDATE SET is_new = true, due_at = least(q.due_at, excluded.due_at)
-        WHERE NOT q.is_new;
+    UPDATE reading_queue SET is_new = true, due_at = least(due_at, clock_timestamp())
+     WHERE campaign = current_setting('glyphoxa.campaign', true);
     RETURN NULL;
 END $$;
 CREATE TRIGGER queue_reading AFTER INSERT OR UPDATE OF place ON talk_to_embed

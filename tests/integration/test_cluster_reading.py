@@ -21,7 +21,7 @@ from glyphoxa.config.provider_sections import EmbeddingsSettings, ProvidersSetti
 from glyphoxa.config.settings import MemorySettings, Settings, settings_type
 from glyphoxa.domain.ids import CampaignId
 from glyphoxa.domain.knowledge import DM
-from glyphoxa.plugins.cluster.directory import Directory
+from glyphoxa.plugins.cluster.directory import Directory, raise_epoch
 from glyphoxa.plugins.cluster.reading import CampaignReader, open_campaign_reader, read_campaigns
 from tests.support.builders import a_known_party, said
 from tests.support.patience import DEADLINE_S
@@ -47,9 +47,14 @@ def settings_for(dsn: str) -> Settings:
 async def campaigns(store: Store) -> Store:
     """Several campaigns with a promise in each."""
     for campaign in CAMPAIGNS:
-        await store.campaigns.load(replace(a_known_party(), id=campaign))
+        await open_in_cluster(store, campaign)
         await promise(store, campaign)
     return store
+
+
+async def open_in_cluster(store: Store, campaign: CampaignId) -> None:
+    await store.campaigns.load(replace(a_known_party(), id=campaign))
+    await raise_epoch(store.database, campaign, 1)
 
 
 async def promise(store: Store, campaign: CampaignId, *, n: int = 1) -> None:
@@ -147,11 +152,19 @@ async def test_a_campaign_rests_once_nothing_of_it_is_left(campaigns: Store, set
 
 async def test_an_owner_without_special_rights_has_the_same_queue(owners_dsn: str) -> None:
     async with open_store(owners_dsn) as store:
-        await store.campaigns.load(replace(a_known_party(), id=CAMPAIGNS[0]))
+        await open_in_cluster(store, CAMPAIGNS[0])
         await promise(store, CAMPAIGNS[0])
         async with a_reader(settings_for(owners_dsn)) as reader:
             assert await read_all(reader) == 1
         assert await is_read(store, CAMPAIGNS[0])
+
+
+async def test_a_machine_without_a_cluster_has_no_queue(store: Store, dsn: str) -> None:
+    await store.campaigns.load(replace(a_known_party(), id=CAMPAIGNS[0]))
+    await promise(store, CAMPAIGNS[0])
+    connection = await asyncpg.connect(dsn)
+    assert await connection.fetchval("SELECT count(*) FROM reading_queue") == 0
+    await connection.close()
 
 
 async def test_the_queue_is_served_by_its_index(store: Store, dsn: str) -> None:
@@ -183,7 +196,7 @@ async def test_readers_go_on_when_one_is_killed(store: Store, settings: Settings
     """Real processes. The sessions that the killed one was reading are read when their leases run out."""
     n_lines = 60
     for campaign in CAMPAIGNS:
-        await store.campaigns.load(replace(a_known_party(), id=campaign))
+        await open_in_cluster(store, campaign)
         for n in range(1, n_lines + 1):
             await promise(store, campaign, n=n)
     code = (

@@ -75,7 +75,8 @@ INSERT INTO campaign_servers (campaign, server) VALUES ($1, $2)
 
 -- raise_epoch --
 -- Close the campaign's database to all tables of earlier epochs. Waits for their writes under way. No row: there is a
--- later one.
+-- later one. From now on readers of the cluster read what is said there.
+WITH queued AS (INSERT INTO reading_queue (campaign) VALUES ($1) ON CONFLICT (campaign) DO NOTHING)
 INSERT INTO table_epochs AS e (campaign_id, epoch) VALUES ($1, $2)
     ON CONFLICT (campaign_id) DO UPDATE SET epoch = excluded.epoch WHERE e.epoch <= excluded.epoch
 RETURNING epoch;
