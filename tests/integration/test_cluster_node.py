@@ -113,6 +113,16 @@ async def test_a_placed_table_is_opened_and_its_links_lead_to_the_door(settings:
         assert await host.find(TOWN) in ("", host.tables[TOWN].url)  # known at the next report
 
 
+async def test_a_node_reads_in_its_own_process_only_without_readers_of_the_cluster(
+    settings: Settings, tmp_path: Path
+) -> None:
+    async with a_host("a", settings, tmp_path) as (host, _):
+        assert host._shared[""].reader is not None
+    with_readers = settings.model_copy(update={"cluster": ClusterSettings(readers=2)})
+    async with a_host("b", with_readers, tmp_path) as (host, _):
+        assert host._shared[""].reader is None
+
+
 async def test_the_lease_of_a_closed_table_is_free_and_nothing_stays_on_the_disk(
     settings: Settings, tmp_path: Path
 ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from functools import partial
 
@@ -22,7 +22,7 @@ from glyphoxa.config.settings import MemorySettings, Settings, settings_type
 from glyphoxa.domain.ids import CampaignId
 from glyphoxa.domain.knowledge import DM
 from glyphoxa.plugins.cluster.directory import Directory, raise_epoch
-from glyphoxa.plugins.cluster.reading import CampaignReader, open_campaign_reader, read_campaigns
+from glyphoxa.plugins.cluster.reading import CampaignReader, late_campaigns, open_campaign_reader, read_campaigns
 from tests.support.builders import a_known_party, said
 from tests.support.patience import DEADLINE_S
 from tests.support.proof import proof_only
@@ -157,6 +157,16 @@ async def test_an_owner_without_special_rights_has_the_same_queue(owners_dsn: st
         async with a_reader(settings_for(owners_dsn)) as reader:
             assert await read_all(reader) == 1
         assert await is_read(store, CAMPAIGNS[0])
+
+
+async def test_campaigns_that_wait_too_long_are_counted(campaigns: Store, settings: Settings, dsn: str) -> None:
+    connection = await asyncpg.connect(dsn)
+    async with aclosing(late_campaigns(settings)) as counts:
+        assert await anext(counts) == 0
+    await connection.execute("UPDATE reading_queue SET due_at = due_at - interval '1 min' WHERE campaign > 'c1'")
+    async with aclosing(late_campaigns(settings)) as counts:
+        assert await anext(counts) == len(CAMPAIGNS) - 2
+    await connection.close()
 
 
 async def test_a_machine_without_a_cluster_has_no_queue(store: Store, dsn: str) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Final
 
@@ -162,7 +162,7 @@ async def read_campaigns(settings: Settings, *, stays: bool = True) -> None:
                 group.create_task(read(server))
 
 
-async def late_campaigns(settings: Settings) -> AsyncIterator[int]:
+async def late_campaigns(settings: Settings) -> AsyncGenerator[int, None]:
     """Yield how many campaigns of all databases wait too long or are being read for so long, now and then, for ever."""
     lease_ms = settings.section(ClusterSettings).lease_ms
     async with AsyncExitStack() as stack:
