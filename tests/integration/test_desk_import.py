@@ -22,7 +22,7 @@ from glyphoxa.app.scope import Scope
 from glyphoxa.app.source_reader import SourceReader, _reader_of
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.settings import Settings
-from glyphoxa.dm.imported import ImportKind, SourceWorld
+from glyphoxa.dm.source_world import ImportKind, SourceWorld
 from glyphoxa.domain.campaign import NodeType
 from glyphoxa.plugins.imports.files import TEMPORARY
 from glyphoxa.web.access.roles import Grant, Role
