@@ -90,7 +90,12 @@ async def migrate(
     Raises:
         Corrupt: An applied migration has been changed since, or the database is newer than this version.
         InvalidInput: The database is for other dimensions or another model, or lacks a privilege.
+        Unavailable: It is a replica, and its primary has not been migrated.
     """
+    if await connection.fetchval("SELECT pg_is_in_recovery()"):
+        if await not_applied(connection, embedding_dimensions=embedding_dimensions):
+            raise Unavailable("the database is a replica, and its primary is of an earlier version: start that first")
+        return 0
     migrations = read_migrations(folder or migrations_folder())
     await connection.execute("SELECT pg_advisory_lock($1)", _LOCK, timeout=_TIMEOUT_S)
     try:
