@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 
+import asyncpg
 import pytest
 
 from glyphoxa.adapters.postgres.server.database import Database
+from glyphoxa.adapters.postgres.server.sql import load_queries
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.domain.errors import NotFound, Unavailable
 from glyphoxa.domain.ids import CampaignId, SessionId
@@ -144,3 +146,16 @@ async def test_a_new_epoch_waits_for_a_write_under_way(store: Store, dsn: str) -
 async def test_one_machine_alone_writes_without_an_epoch(store: Store) -> None:
     await store.log.append([an_utterance("The mill burns.", campaign_id=MOOR, session_id=S)])
     assert await store.log.count(MOOR, S) == 1
+
+
+async def test_lost_tables_are_found_by_their_index(dsn: str) -> None:
+    connection = await asyncpg.connect(dsn)
+    await connection.execute(
+        "INSERT INTO table_leases SELECT n, '', n % 3000, 1, '', now() + interval '1 h' FROM generate_series(1, 9999) n"
+    )
+    await connection.execute("ANALYZE table_leases")
+    for name, arguments in (("report", "('7', '', 3, 0, 0)"), ("adopt", "('7', 3, 4000)")):
+        await connection.execute(f"PREPARE {name} AS {load_queries('cluster')[name]}")
+        plan = "\n".join(row[0] for row in await connection.fetch(f"EXPLAIN EXECUTE {name}{arguments}"))
+        assert "Index Cond: (until <" in plan and "Seq Scan" not in plan, plan
+    await connection.close()

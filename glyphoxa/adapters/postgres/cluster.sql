@@ -1,12 +1,12 @@
 -- report --
--- A node reports that it runs. Nodes that were lost are forgotten after a while.
-WITH lost AS (DELETE FROM cluster_nodes WHERE seen_at < clock_timestamp() - interval '10 minutes' AND name <> $1)
+-- A node reports that it runs. Served by idx_table_leases_node and, because a condition of an index must not be volatile,
+-- with the statement's time by idx_table_leases_until.
 INSERT INTO cluster_nodes AS n (name, url, capacity, memory_used, lag_ms, seen_at)
     VALUES ($1, $2, $3, $4, $5, clock_timestamp())
     ON CONFLICT (name) DO UPDATE SET url = excluded.url, capacity = excluded.capacity, seen_at = excluded.seen_at,
                                      memory_used = excluded.memory_used, lag_ms = excluded.lag_ms,
                                      tables = (SELECT count(*) FROM table_leases WHERE node = $1)
-RETURNING is_draining, (SELECT count(*) FROM table_leases WHERE until < clock_timestamp() AND node <> '')::INT AS lost;
+RETURNING is_draining, (SELECT count(*) FROM table_leases WHERE until < statement_timestamp() AND node <> '')::INT AS lost;
 
 -- renew --
 -- Renew the leases of the tables that a node holds, and return those that it has: its own and new ones that were placed
@@ -18,6 +18,8 @@ renewed AS (
 SELECT campaign, server, node, epoch, url, until > clock_timestamp() AS is_valid FROM table_leases WHERE node = $1;
 
 -- nodes --
+-- All nodes; those that were lost are forgotten after a while.
+WITH lost AS (DELETE FROM cluster_nodes WHERE seen_at < clock_timestamp() - interval '10 minutes')
 SELECT name, url, capacity, tables, memory_used, lag_ms, is_draining,
        seen_at > clock_timestamp() - $1 * interval '1 ms' AS is_seen
   FROM cluster_nodes ORDER BY name;
@@ -41,7 +43,7 @@ RETURNING epoch;
 -- Take over tables whose node was lost, at most $2. Each node begins elsewhere in the list, and waits for nobody.
 -- Served by idx_table_leases_until.
 WITH lost AS (
-    SELECT campaign FROM table_leases WHERE until < clock_timestamp() AND node <> ''
+    SELECT campaign FROM table_leases WHERE until < statement_timestamp() AND node <> ''
      ORDER BY hashtext(campaign || $1) LIMIT $2 FOR UPDATE SKIP LOCKED),
 fits AS (UPDATE cluster_nodes SET tables = tables + (SELECT count(*) FROM lost) WHERE name = $1)
 UPDATE table_leases l
