@@ -9,7 +9,7 @@ import signal
 import socket
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,14 +29,14 @@ from tests.integration.test_cluster_node import TOWN, a_host, opened, placed_on,
 from tests.support.command_line import SALTMERE, CommandLine, a_settings_file, run, two_evenings
 from tests.support.live_table import an_evening, settings_for, write_campaign
 from tests.support.patience import DEADLINE_S
-from tests.support.postgres import a_directory
+from tests.support.postgres import a_directory, wait_until
 from tests.support.proof import proof_only
 
 pytestmark = proof_only
 RECIPE = Path(__file__).parents[2] / "docs" / "backup.md"
 settings = test_cluster_node.settings
 
-SETTINGS = "listen_addresses = '127.0.0.1'\nunix_socket_directories = ''\nfsync = off\nautovacuum = off\n"
+SETTINGS = "listen_addresses = '127.0.0.1'\nunix_socket_directories = ''\ndynamic_shared_memory_type = mmap\n"
 
 
 @dataclass(frozen=True)
@@ -75,11 +75,14 @@ class Server:
         pid = int((self.data / "postmaster.pid").read_text().split()[0])
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
         for each in (pid, *map(int, children)):
-            os.kill(each, number)
+            with suppress(ProcessLookupError):
+                os.kill(each, number)
 
     def stop(self) -> None:
-        if postmaster_pid(self.data) is not None:
-            self.signal(signal.SIGKILL)
+        if (pid := postmaster_pid(self.data)) is not None:
+            self.signal(signal.SIGCONT)
+            os.kill(pid, signal.SIGQUIT)
+            wait_until(lambda: postmaster_pid(self.data) is None)
 
     async def fetch(self, query: str) -> list[Any]:
         connection = await asyncpg.connect(self.dsn, timeout=10)
