@@ -32,7 +32,9 @@ each_kind = pytest.mark.parametrize("name", ["openai", "openai-compatible", "goo
 
 
 def settings_for(llm: dict[str, Any]) -> Settings:
-    return Settings.model_validate({"memory": {"summaries": "llm", "judge": "llm"}, "chronicle": {"llm": llm}})
+    return Settings.model_validate(
+        {"memory": {"summaries": "llm", "judge": "llm"}, "chronicle": {"calls_per_minute": 0, "llm": llm}}
+    )
 
 
 @asynccontextmanager

@@ -231,7 +231,7 @@ class Smiths:
 
     def messages(self, name: str, question: str) -> list[dict[str, str]]:
         told = f"You are {name}, who lives in the mountain town of Ironhold and answers in one short sentence. "
-        persona = f"{self.house}. {told * 6}"
+        persona = f"{self.house}. {told * 3}"
         return [{"role": "system", "content": persona}, {"role": "user", "content": question}]
 
     async def ask(
@@ -293,14 +293,14 @@ async def test_a_primed_turn_evaluates_only_what_is_new(smiths: Smiths) -> None:
     cold = await smiths.ask("Grimjaw", 0, "Hello.", tokens=1)
     primed = await smiths.ask("Grimjaw", 0, question, tokens=1)
     answer = await smiths.ask("Grimjaw", 0, question)
-    assert cold.evaluated > 100
+    assert cold.evaluated > 60
     assert primed.evaluated < 40
     assert answer.evaluated == 1
 
 
 async def test_two_characters_in_turn_keep_their_prefixes(smiths: Smiths) -> None:
     for name, slot in (("Grimjaw", 0), ("Mirelle", 1)):
-        assert (await smiths.ask(name, slot, "Hello.", tokens=1)).evaluated > 100
+        assert (await smiths.ask(name, slot, "Hello.", tokens=1)).evaluated > 60
     for name, slot in (("Grimjaw", 0), ("Mirelle", 1)):
         assert (await smiths.ask(name, slot, "Where is the inn?", tokens=4)).evaluated < 20
 

@@ -62,7 +62,7 @@ async def test_promise_is_in_the_summary_after_its_line_left(
 ) -> None:
     async with an_evening(settings, monkeypatch) as evening:
         await asked(evening, PROMISE)
-        await talk(evening, 60)
+        await talk(evening, 40)
         for view in (DM_VIEW, View(GRIMJAW)):
             state = await stored(evening, view, covers="silver ring")
             assert state.last_ordinal >= 2

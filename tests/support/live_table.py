@@ -92,6 +92,7 @@ def settings_for(campaign: Path, dsn: str, data: Path, **correction: Any) -> Set
             # What talk tells is found at some moment behind it: tests of that ask for it.
             "memory": {"postgres_dsn": dsn, "chronicle": "none"},
             "providers": {**cloud, "embeddings": {"name": "none"}},
+            "turns": {"gap_ms": 0},
             "correction": correction,
         }
     )
