@@ -299,9 +299,7 @@ async def lease_expires(store: Store) -> None:
 
 
 @pytest.mark.parametrize("number", ROUNDS)
-@pytest.mark.parametrize(
-    "at_random", [pytest.param(False, marks=proof_only), True], ids=["same-faults", "random-faults"]
-)
+@pytest.mark.parametrize("at_random", [pytest.param(False, marks=proof_only), True])
 async def test_killed_workers_with_a_failing_model_learn_everything_once(
     store: Store, dsn: str, tmp_path: Path, at_random: bool, number: int, record_property: Callable[[str, object], None]
 ) -> None:

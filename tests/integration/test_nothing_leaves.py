@@ -12,7 +12,6 @@ import pytest
 
 from tests.support.no_network import NOT_PERMITTED
 from tests.support.patience import DEADLINE_S
-from tests.support.proof import proof_only
 
 _ROOT = Path(__file__).parents[2]
 
@@ -82,7 +81,7 @@ def test_whoever_asks_for_a_name_or_an_address_elsewhere_is_seen() -> None:
     assert not any(address.startswith("127.") for address in found["addresses"])
 
 
-@pytest.mark.parametrize("module", ["glyphoxa", "glyphoxa_pipelines.ear", pytest.param("benchmarks", marks=proof_only)])
+@pytest.mark.parametrize("module", ["glyphoxa", "glyphoxa_pipelines.ear"])
 def test_reports_of_libraries_are_off_before_they_are_imported_whichever_module_comes_first(module: str) -> None:
     environment = {name: value for name, value in os.environ.items() if name != "ORT_DISABLE_TELEMETRY"}
     told = subprocess.run(

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import stat
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -25,12 +23,6 @@ def model() -> Path:
     return WeightStore().path("qwen2.5-coder-0.5b-instruct-q4_k_m")
 
 
-@asynccontextmanager
-async def a_process(model: Path, prompts_dir: Path) -> AsyncIterator[LlamaServer]:
-    async with LlamaServer(model_path=model, slots=2, prompts_dir=prompts_dir) as server:
-        yield server
-
-
 async def n_read(server: LlamaServer, slot: int, question: str, persona: str = PERSONA) -> int:
     """How many tokens of a prompt with this question the model had to read."""
     async with AsyncOpenAI(base_url=server.base_url, api_key=server.api_key) as client:
@@ -49,7 +41,7 @@ def sizes(directory: Path) -> list[int]:
 
 async def test_a_persona_that_was_read_once_is_not_read_in_the_next_session(model: Path, tmp_path: Path) -> None:
     prompts = tmp_path / "prompts"
-    async with a_process(model, prompts) as server:
+    async with LlamaServer(model_path=model, slots=2, prompts_dir=prompts) as server:
         assert await n_read(server, 0, "Hello.") > 60
         await PromptFile(server, 0, VALE, SMITH).save()
         (file,) = prompts.iterdir()
@@ -61,7 +53,7 @@ async def test_a_persona_that_was_read_once_is_not_read_in_the_next_session(mode
         await kept.restore()
         assert await n_read(server, 0, "Where is the inn?") < 20
 
-    async with a_process(model, prompts) as server:
+    async with LlamaServer(model_path=model, slots=2, prompts_dir=prompts) as server:
         # In another slot, as the campaign file lists its NPCs in another order.
         await PromptFile(server, 1, VALE, SMITH).restore()
         await PromptFile(server, 0, VALE, INNKEEPER).restore()
@@ -80,7 +72,7 @@ async def test_without_a_directory_nothing_is_kept(model: Path) -> None:
 async def test_the_oldest_files_go_when_there_are_too_many(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with a_process(model, tmp_path) as server:
+    async with LlamaServer(model_path=model, slots=2, prompts_dir=tmp_path) as server:
         await n_read(server, 0, "Hello.", "You are Grimjaw.")
         for npc in ("a", "b", "c"):
             await PromptFile(server, 0, VALE, NpcId(npc)).save()
