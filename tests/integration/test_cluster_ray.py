@@ -378,9 +378,11 @@ def test_a_machine_that_is_cut_off_closes_its_tables(postgres: TestServer, tmp_p
             """Talk at the cut-off table, through the door of its machine."""
             async with a_page(cluster, cut_off, links[cut_off]) as page:
                 pages.append(page)
-                talking = asyncio.create_task(talk(page, asyncio.Event()))
+                ended = asyncio.Event()
+                talking = asyncio.create_task(talk(page, ended))
                 await asyncio.to_thread(stop.wait)
-                talking.cancel()
+                ended.set()
+                await talking
 
         async def play_here(at_s: float) -> None:
             async with a_page(cluster, cut_off, links[cut_off], "Bran") as page:
