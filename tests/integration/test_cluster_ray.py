@@ -317,11 +317,12 @@ def test_tables_play_on_without_the_head_of_ray(postgres: TestServer, tmp_path: 
         async def play() -> None:
             async with AsyncExitStack() as stack:
                 pages = [await stack.enter_async_context(a_page(cluster, *each)) for each in links.items()]
-                stop = asyncio.Event()
-                talking = [asyncio.create_task(talk(page, stop)) for page in pages]
-                await more_lines(pages, 1)
+                await asyncio.gather(*(page.say() for page in pages))
+                await until_stored(cluster, pages)  # this disk is lost with its machine
                 at_s = time.monotonic()
                 await asyncio.to_thread(cluster.kill, 0)  # the first machine, with the head and its node
+                stop = asyncio.Event()
+                talking = [asyncio.create_task(talk(page, stop)) for page in pages]
                 await more_lines(pages, 4)
                 newcomer = await stack.enter_async_context(a_page(cluster, played_on, links[played_on], "Bran"))
                 await newcomer.say()
