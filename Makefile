@@ -13,7 +13,7 @@ VERIFY := $(BIN)/python -m pip check
 # Without bytecode on disk every process, and there are many in the tests, compiles all modules again.
 export PYTHONDONTWRITEBYTECODE :=
 # For two cores: most of what a test takes is waiting. The files keep the order that tests/conftest.py gives them.
-JOBS ?= 4
+JOBS ?= 6
 # A process that was ended for a hang is not replaced: one in its place may wait for ever for its first test.
 PARALLEL := -n $(JOBS) --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 MACHINES := tests/integration/test_ordinary_machine.py
