@@ -22,6 +22,7 @@ import aiohttp
 import pytest
 import yaml
 
+from glyphoxa.adapters.postgres.reading_progress import PostgresChronicleLog
 from glyphoxa.adapters.postgres.store import open_store
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.domain.ids import CampaignId
@@ -74,7 +75,7 @@ class Cluster:
         is_apart = self.address == HERE and machine == N_MACHINES - 1
         within = ("ip", "netns", "exec", NETWORK) if is_apart else ()
         head = ("--head", "--port", HEAD_PORT, "--include-dashboard=false")
-        resources = json.dumps({"glyphoxa_tables": PER_MACHINE})
+        resources = json.dumps({"glyphoxa_tables": PER_MACHINE, "glyphoxa_readers": 1})
         common = ("--num-cpus", "1", "--object-store-memory", "80000000", "--resources", resources)
         where = head if machine == 0 else ("--address", f"{self.address}:{HEAD_PORT}")
         own = ("--node-ip-address", THERE if is_apart else self.address)
@@ -159,7 +160,9 @@ def command(*arguments: object, **environ: str) -> str:
 
 
 @contextmanager
-def a_cluster(postgres: TestServer, tmp_path: Path, *, tables: int, address: str = "127.0.0.1") -> Iterator[Cluster]:
+def a_cluster(
+    postgres: TestServer, tmp_path: Path, *, tables: int, readers: int = 0, address: str = "127.0.0.1"
+) -> Iterator[Cluster]:
     """Three machines, as far as Ray knows, with one node each; a node holds up to six tables."""
     name = asyncio.run(postgres.create())
     settings = tmp_path / "glyphoxa.yaml"
@@ -174,7 +177,7 @@ def a_cluster(postgres: TestServer, tmp_path: Path, *, tables: int, address: str
             "embeddings": {"name": "none"},
         },
         "memory": {"postgres_dsn": cluster.dsn},
-        "cluster": {"door_port": cluster.port, "tables_per_node": PER_MACHINE},
+        "cluster": {"door_port": cluster.port, "tables_per_node": PER_MACHINE, "readers": readers},
     }
     settings.write_text(yaml.safe_dump(document), "utf-8")
     command(BIN / "ray", "stop", "--force")
@@ -273,6 +276,34 @@ async def until_stored(cluster: Cluster, pages: list[Page]) -> None:
                 if [text for text in stored if f" {page.player} " in text] == page.sent:
                     break
                 await asyncio.sleep(1)
+
+
+async def until_read(cluster: Cluster) -> None:
+    """Wait until all lines of all tables have been read."""
+    async with open_store(cluster.dsn) as store, asyncio.timeout(DEADLINE_S):
+        log = PostgresChronicleLog(store.database, store.world)
+        for campaign in map(CampaignId, cluster.campaigns):
+            while True:
+                if not any(each.has_news for each in await log.progress(campaign)):
+                    break
+                await asyncio.sleep(0.5)
+
+
+def test_readers_read_what_is_said_and_are_started_again(postgres: TestServer, tmp_path: Path) -> None:
+    with a_cluster(postgres, tmp_path, tables=2, readers=2) as cluster:
+
+        async def play() -> None:
+            async with AsyncExitStack() as stack:
+                tables = await asyncio.to_thread(cluster.open_tables)
+                pages = [await stack.enter_async_context(a_page(cluster, name, links)) for name, _, links in tables]
+                for _ in range(2):
+                    await asyncio.gather(*(page.say() for page in pages))
+                    await until_stored(cluster, pages)
+                    await until_read(cluster)
+                    for machine in range(N_MACHINES):
+                        await asyncio.to_thread(cluster.kill, machine, "ray::RayReader")
+
+        asyncio.run(play())
 
 
 def test_tables_survive_the_loss_of_a_node(postgres: TestServer, tmp_path: Path) -> None:

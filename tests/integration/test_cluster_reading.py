@@ -21,7 +21,7 @@ from glyphoxa.config.provider_sections import EmbeddingsSettings, ProvidersSetti
 from glyphoxa.config.settings import MemorySettings, Settings, settings_type
 from glyphoxa.domain.ids import CampaignId
 from glyphoxa.domain.knowledge import DM
-from glyphoxa.plugins.cluster.directory import Directory, raise_epoch
+from glyphoxa.plugins.cluster.directory import Directory, queue_reading, raise_epoch
 from glyphoxa.plugins.cluster.reading import CampaignReader, late_campaigns, open_campaign_reader, read_campaigns
 from tests.support.builders import a_known_party, said
 from tests.support.patience import DEADLINE_S
@@ -55,6 +55,7 @@ async def campaigns(store: Store) -> Store:
 async def open_in_cluster(store: Store, campaign: CampaignId) -> None:
     await store.campaigns.load(replace(a_known_party(), id=campaign))
     await raise_epoch(store.database, campaign, 1)
+    await queue_reading(store.database, campaign)
 
 
 async def promise(store: Store, campaign: CampaignId, *, n: int = 1) -> None:

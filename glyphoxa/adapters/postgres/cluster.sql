@@ -77,11 +77,14 @@ INSERT INTO campaign_servers (campaign, server) VALUES ($1, $2)
 
 -- raise_epoch --
 -- Close the campaign's database to all tables of earlier epochs. Waits for their writes under way. No row: there is a
--- later one. From now on readers of the cluster read what is said there.
-WITH queued AS (INSERT INTO reading_queue (campaign) VALUES ($1) ON CONFLICT (campaign) DO NOTHING)
+-- later one.
 INSERT INTO table_epochs AS e (campaign_id, epoch) VALUES ($1, $2)
     ON CONFLICT (campaign_id) DO UPDATE SET epoch = excluded.epoch WHERE e.epoch <= excluded.epoch
 RETURNING epoch;
+
+-- queue_reading --
+-- From now on, a trigger notes what is said there.
+INSERT INTO reading_queue (campaign) VALUES ($1) ON CONFLICT (campaign) DO NOTHING;
 
 -- files --
 SELECT name, content FROM table_files WHERE campaign_id = $1;

@@ -125,7 +125,7 @@ class Directory:
         return None if row is None else Lease(**row)
 
     async def unread(self, *, late_ms: int = 0) -> int:
-        """Return how many campaigns of this database have waited so long to be read, up to a thousand."""
+        """Return how many campaigns of this database have waited to be read for at least `late_ms`; at most 1,000."""
         async with self._database.use(None, deadline_ms=DEADLINE_MS) as connection:
             return int(await connection.fetchval(self._sql["unread"], late_ms, _MOST_COUNTED))
 
@@ -175,3 +175,13 @@ async def raise_epoch(database: Database, campaign: CampaignId, epoch: int) -> N
         if await connection.fetchval(load_queries("cluster")["raise_epoch"], campaign, epoch) is None:
             raise Unavailable(f"the table of {campaign!r} was moved to another node")
     database.epochs[campaign] = epoch
+
+
+async def queue_reading(database: Database, campaign: CampaignId) -> None:
+    """Have the readers of the cluster read what was and will be said in a campaign.
+
+    Raises:
+        Unavailable: The database is away.
+    """
+    async with database.use(campaign, deadline_ms=DEADLINE_MS) as connection:
+        await connection.execute(load_queries("cluster")["queue_reading"], campaign)

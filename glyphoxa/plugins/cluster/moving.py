@@ -11,7 +11,7 @@ from glyphoxa.adapters.postgres.server.sql import load_queries
 from glyphoxa.adapters.postgres.world.bundle import Parts, export_campaign, import_campaign
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId
-from glyphoxa.plugins.cluster.directory import Directory, raise_epoch
+from glyphoxa.plugins.cluster.directory import Directory, queue_reading, raise_epoch
 
 RESERVED_MS: Final = 3_600_000
 """A move that takes longer is given up: bundles have the same limit."""
@@ -42,6 +42,7 @@ async def move_campaign(
             await asyncio.to_thread(file.seek, 0)
             await import_campaign(target, file)  # type: ignore[arg-type]
         await _copy_files(campaign, source, target)
+        await queue_reading(target, campaign)
         await directory.assign(campaign, server)
         await _delete(source, campaign)
     finally:

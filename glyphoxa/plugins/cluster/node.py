@@ -38,7 +38,7 @@ from glyphoxa.domain.events import Trouble
 from glyphoxa.domain.ids import CampaignId
 from glyphoxa.npc.session import TableSession
 from glyphoxa.observability import measure_lag
-from glyphoxa.plugins.cluster.directory import Directory, Held, Lease, raise_epoch
+from glyphoxa.plugins.cluster.directory import Directory, Held, Lease, queue_reading, raise_epoch
 from glyphoxa.plugins.cluster.placement import REPORTS, Contact, Node, share_of_lost
 from glyphoxa.plugins.cluster.settings import ClusterSettings, settings_of
 from glyphoxa.plugins.cluster.table_directory import (
@@ -72,9 +72,13 @@ class Closing:
     def __init__(self) -> None:
         self.act: Callable[[], object] = lambda: None
         self.last_words: Callable[[], int] = lambda: 0
+        self.has_begun = False
 
     def attach(self) -> None: ...
-    def begin(self) -> None: ...
+
+    def begin(self) -> None:
+        self.has_begun = True
+
     def closed(self, code: int) -> None: ...
 
 
@@ -95,6 +99,11 @@ class HeldTable:
     task: asyncio.Task[None] | None = None
     is_opening: bool = False
     is_moving: bool = False
+
+    def move(self) -> None:
+        """Close, so that the session goes on at another node, unless the table is ending by itself."""
+        self.is_moving = not self.closing.has_begun
+        self.close()
 
     def close(self) -> None:
         if self.table is None and self.task is not None:
@@ -123,7 +132,7 @@ class TableHost:
         self._renewed_ms = self._unbroken_ms = 0
         self._nodes: Sequence[Node] = ()
         self._listed_ms = 0
-        self._moves: set[asyncio.Task[None]] = set()
+        self._moves: dict[HeldTable, asyncio.Task[None]] = {}
         self._ended: set[tuple[CampaignId, int]] = set()
         """Tables that ended, each with the epoch of its lease, which is not given back yet."""
         self._opening = asyncio.Lock()
@@ -224,8 +233,8 @@ class TableHost:
         self._lags_ms, lags = [], sorted(self._lags_ms)
         lag_ms = lags[int(0.95 * len(lags))] if lags else 0.0
         node = replace(self.node, memory_used=memory_used(), lag_ms=lag_ms)
-        await self._give_back()
         held = {campaign: Held(each.lease.epoch, each.url) for campaign, each in self.tables.items()}
+        known = self._ended | {(campaign, each.epoch) for campaign, each in held.items()}
         reported = await self.directory.report(node, held)
         self._renewed_ms = loop_ms()
         leases = reported.leases
@@ -235,8 +244,10 @@ class TableHost:
                 logger.warning("the table of {} was moved to another node; it closes here", campaign)
                 each.close()
         for campaign, lease in leases.items():
-            if campaign not in self.tables and lease.is_valid:
+            if campaign not in self.tables and lease.is_valid and (campaign, lease.epoch) not in known:
                 self._begin(lease)
+        with contextlib.suppress(GlyphoxaError):
+            await self._give_back()
         if self._renewed_ms - self._listed_ms > self._cluster.lease_ms or reported.lost:
             self._nodes, self._listed_ms = await self.directory.nodes(), self._renewed_ms
         if reported.is_draining:
@@ -249,7 +260,10 @@ class TableHost:
 
     async def _check_contact(self) -> None:
         """Close all tables if this node is cut off, before others reopen them."""
-        contact = partial(Contact, loop_ms() - self._renewed_ms, self._cluster.lease_ms)
+
+        def contact(*heard: int) -> Contact:
+            return Contact(loop_ms() - self._renewed_ms, self._cluster.lease_ms, *heard)
+
         others = [node.name for node in self._nodes if node.name != self.node.name and node.is_seen]
         if not contact(0, 0, 0).must_ask:
             return
@@ -258,27 +272,25 @@ class TableHost:
         if contact(len(others), len(heard), sum(heard)).must_close and self.tables:
             logger.error("this node is cut off from the others and the directory: its tables close")
             for each in list(self.tables.values()):
-                each.is_moving = True
-                each.close()
+                each.move()
 
     def _hand_over(self) -> None:
         """Tell the tables that they move, and close each between two turns; the directory places it again."""
         for each in list(self.tables.values()):
-            if not each.is_moving:
-                each.is_moving = True
-                move = asyncio.create_task(self._move(each))
-                self._moves.add(move)
-                move.add_done_callback(self._moves.discard)
+            if each not in self._moves:
+                move = self._moves[each] = asyncio.create_task(self._move(each))
+                move.add_done_callback(lambda _, each=each: self._moves.pop(each))  # type: ignore[misc]
                 move.add_done_callback(_log_failure)
 
     async def _move(self, held: HeldTable) -> None:
         if held.table is not None:
             held.table.announce("the node is drained", Trouble.MOVING)
             await done_within(QUIET_MS, held.table.wait_until_quiet())
-        held.close()
+        held.move()
         if held.task is not None:
             await done_within(CLOSE_MS, asyncio.shield(held.task))
-        await self.directory.place(held.lease.campaign)
+        if held.is_moving:
+            await self.directory.place(held.lease.campaign)
 
     def _begin(self, lease: Lease) -> None:
         held = self.tables[lease.campaign] = HeldTable(lease)
@@ -295,6 +307,8 @@ class TableHost:
             # One at a time: several at once would miss their deadlines, and interrupt the open tables.
             held.is_opening = await self._opening.acquire()
             await raise_epoch(database, lease.campaign, lease.epoch)
+            if self._cluster.readers:
+                await queue_reading(database, lease.campaign)
             await self._serve(held, database)
         finally:
             self._end_opening(held)

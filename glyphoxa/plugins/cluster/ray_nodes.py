@@ -137,11 +137,15 @@ class RayReader:
         async with asyncio.TaskGroup() as group:
             group.create_task(read_campaigns(self._settings))
             async for late in late_campaigns(self._settings):
-                start_readers(self._settings, wanted=late)
+                if late > 1:
+                    try:
+                        await asyncio.to_thread(start_readers, self._settings, wanted=late)
+                    except (GlyphoxaError, ray.exceptions.RayError) as error:
+                        logger.warning("no more readers are started: {}", error)
 
 
 def start_readers(settings: Settings, *, wanted: int = 1) -> None:
-    """Start so many readers, at most as many as the settings allow; those that run stay.
+    """Start up to `wanted` readers, at most as many as the settings allow; those that run stay.
 
     Raises:
         InvalidInput: No machine has the resource.
@@ -241,7 +245,8 @@ def stop_nodes() -> int:
     """Close all tables and end all nodes and readers; return how many nodes there were."""
     # The first reader comes first: it would start the others again.
     for reader in sorted(_named(_READER)):
-        ray.kill(ray.get_actor(reader, NAMESPACE))
+        with contextlib.suppress(ValueError):  # it has ended by itself
+            ray.kill(ray.get_actor(reader, NAMESPACE))
     actors = [ray.get_actor(name, NAMESPACE) for name in _named(_PREFIX)]
     for actor in actors:
         with contextlib.suppress(ray.exceptions.RayError):

@@ -100,7 +100,7 @@ class CampaignReader:
             return later_ms
         if has_news or not is_embedded:
             return later_ms
-        return BREAK_MS + LOOK_AGAIN_MS if n_read else None  # a session that is over is judged again
+        return 2 * BREAK_MS if n_read else None  # then a session that is over is judged again, to its last line
 
 
 @asynccontextmanager
@@ -163,7 +163,7 @@ async def read_campaigns(settings: Settings, *, stays: bool = True) -> None:
 
 
 async def late_campaigns(settings: Settings) -> AsyncGenerator[int, None]:
-    """Yield how many campaigns of all databases wait too long or are being read for so long, now and then, for ever."""
+    """Yield, every `LOOK_S`, the number of campaigns that have waited or are being read for longer than `LATE_MS`."""
     lease_ms = settings.section(ClusterSettings).lease_ms
     async with AsyncExitStack() as stack:
         queues: list[Directory] = []

@@ -6,7 +6,7 @@ import argparse
 import asyncio
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Final
 
@@ -19,6 +19,7 @@ from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.ids import CampaignId
 from glyphoxa.plugins.cluster.directory import Directory, Lease
 from glyphoxa.plugins.cluster.moving import move_campaign
+from glyphoxa.plugins.cluster.reading import LATE_MS, late_campaigns
 from glyphoxa.plugins.cluster.settings import ClusterSettings, servers_of, settings_of
 from glyphoxa.providers.extras import need
 
@@ -76,8 +77,8 @@ async def down(options: argparse.Namespace) -> int:
 
 @VERB.action("Show the nodes and their tables.")
 async def status(options: argparse.Namespace) -> int:
-    async with _directory(options) as (_, directory):
-        nodes, leases, waiting = await directory.nodes(), await directory.leases(), await directory.unread()
+    async with _directory(options) as (settings, directory):
+        nodes, leases = await directory.nodes(), await directory.leases()
     for node in nodes:
         print(
             f"{node.name}: {node.tables} of {node.capacity} tables, memory {node.memory_used:.0%}, "
@@ -88,7 +89,9 @@ async def status(options: argparse.Namespace) -> int:
                 print(f"  {lease.campaign}: {_state(lease)}")
     if not nodes:
         print("no node runs; start them: glyphoxa cluster up")
-    print(f"{waiting} campaigns wait to be read or are being read")
+    if settings.section(ClusterSettings).readers:
+        async with aclosing(late_campaigns(settings)) as late:
+            print(f"{await anext(late)} campaigns have waited for {LATE_MS / 1_000:g} s or longer to be read")
     return 0
 
 

@@ -256,6 +256,8 @@ class Database:
         Raises:
             Unavailable: The server is away, or the deadline has passed.
         """
+        loop = asyncio.get_running_loop()
+        late_s = loop.time() + deadline_ms / 1_000 + _ROLLBACK_TIMEOUT_S
         async with self._as_ours("answer", deadline_ms):
             pool = await self._ready()
             try:
@@ -264,8 +266,7 @@ class Database:
                 await self._forget(pool)
                 raise
             # A block that is cancelled rolls its transaction back, and would wait for ever for a server that is silent.
-            late_s = deadline_ms / 1_000 + _ROLLBACK_TIMEOUT_S
-            give_up = asyncio.get_running_loop().call_later(late_s, connection.terminate)
+            give_up = loop.call_at(late_s, connection.terminate)
             try:
                 epoch = str(self.epochs.get(campaign, "")) if campaign else ""
                 await connection.enter(campaign or "", epoch=epoch, generic_plan=generic_plan)  # type: ignore[attr-defined] # proxied
@@ -318,11 +319,15 @@ class Database:
             try:
                 dsn = self._address or _read(await self.dsn())
                 connection = await connect_to(dsn, timeout=_CONNECT_TIMEOUT_S, server_settings=SERVER_SETTINGS)
-                await connection.execute(SESSION_SETTINGS)
-                return connection
             except AWAY:
                 await self._forget(pool)
                 raise
+            try:
+                await connection.execute(SESSION_SETTINGS)
+            except BaseException:  # also when cancelled, by a server that is silent
+                connection.terminate()
+                raise
+            return connection
 
     async def close(self) -> None:
         """Close all connections. Later uses raise `Unavailable`."""
@@ -479,27 +484,28 @@ def _read(dsn: str) -> Dsn:
 
 
 async def connect_to(dsn: Dsn, **options: Any) -> OwnConnection:
-    """Connect to the host that takes writes. If there are several, all are asked at once: a dead one may not refuse.
+    """Connect to the host that takes writes. If there are several, all are tried at once, because a
+    dead one may not reject the connection.
 
     Args:
         options: See `asyncpg.connect`. Raises as that does.
     """
     if len(dsn.texts) > 1:
         options["target_session_attrs"] = "read-write"
-    asked: list[asyncio.Task[OwnConnection]] = [
+    attempts: list[asyncio.Task[OwnConnection]] = [
         asyncio.create_task(asyncpg.connect(text, **options)) for text in dsn.texts
     ]
     connection: OwnConnection | None = None
     try:
-        for answer in asyncio.as_completed(asked):
+        for attempt_done in asyncio.as_completed(attempts):
             with contextlib.suppress(*AWAY, *REFUSED):
-                connection = await answer
+                connection = await attempt_done
                 return connection
-        return await asked[0]  # raises its error
+        return await attempts[0]  # raises its error
     finally:
-        for each in asked:
-            if not each.cancel() and each.exception() is None and each.result() is not connection:
-                each.result().terminate()
+        for attempt in attempts:
+            if not attempt.cancel() and attempt.exception() is None and attempt.result() is not connection:
+                attempt.result().terminate()
 
 
 @asynccontextmanager
