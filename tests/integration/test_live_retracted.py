@@ -79,10 +79,14 @@ async def test_what_is_erased_leaves_the_prompts_of_an_open_table(
         said = await claimed(evening)
         evening.mouths[GRIMJAW].reply = "Aye."
         assert CLAIM in (await evening.asked("Grimjaw, are you sure?")).prompt.text
+        await evening.until(lambda: "Grimjaw, are you sure?" in evening.kept_texts)
+        await evening.table.kept()
+        kept = {event.utterance.id for event in evening.told if isinstance(event, UtteranceKept)}
+        assert said in kept
         async with open_store(dsn) as store:
             await PostgresErasure(store.database).erase(TOWN, Meant(session=SESSION), at_ms=1)
         await evening.until(
-            lambda: [e for e in evening.told if isinstance(e, UtteranceRetracted) and e.utterance.id == said]
+            lambda: kept <= {event.utterance.id for event in evening.told if isinstance(event, UtteranceRetracted)}
         )
         prompt = (await evening.asked("Grimjaw, what did you say of the tithe box?")).prompt.text
         assert CLAIM not in prompt
