@@ -223,7 +223,7 @@ def _at(at_ms: int, zone: tzinfo | None, *, now_ms: int) -> str:
 _MOST_SHOWN: Final = 20
 _MOST_ENTERED: Final = 50
 _DIRECTED_TURNS: Final = 3
-_TOLD: Final = ("player", "npc", "scene", "turns", "text")
+_TOLD: Final = ("player", "npc", "scene", "turns", "line", "text")
 """The arguments of commands, in the order in which they are shown."""
 
 TABLE = Verb(
@@ -286,6 +286,14 @@ _command(
     argument("npc", metavar="NPC", nargs="?", help="its name, an alias or its id"),
     argument("--off", help="end it"),
     either=("npc", "off", "the name of an NPC or --off"),
+)
+_command(
+    "readdress",
+    "say who a player's line was meant for: this NPC answers it now, and no other",
+    argument("npc", metavar="NPC", nargs="?", help="its name, an alias or its id"),
+    argument("--nobody", help="it was meant for no NPC"),
+    argument("--line", metavar="ID", help="the line's id, or the end of it; default: the last line of a player"),
+    either=("npc", "nobody", "the name of an NPC or --nobody"),
 )
 _command("stop", "stop all NPCs: who speaks is cut off, and pending answers are dropped")
 _command("pause", "pause the table: nothing is heard, answered or stored until `resume`")

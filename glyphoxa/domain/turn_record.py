@@ -293,6 +293,10 @@ class TierChoice:
     wanted: BudgetTier
 
 
+READDRESSED: Final = "the DM says it was for "
+"""How the reason of a turn begins that the DM opened by saying who a line was meant for."""
+
+
 @dataclass(frozen=True, slots=True)
 class TurnRecord:
     """A finished turn, as it is logged, shown and measured.
@@ -330,6 +334,11 @@ class TurnRecord:
     tier: BudgetTier | Literal[""] = ""
     tier_reason: str = ""
     unaddressed: Unaddressed | None = None
+
+    @property
+    def is_readdressed(self) -> bool:
+        """Whether the DM said afterwards that `text` was meant for `npc_id`, or for nobody."""
+        return self.address_reason.startswith(READDRESSED)
 
     @property
     def flags(self) -> tuple[str, ...]:

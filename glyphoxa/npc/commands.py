@@ -1,8 +1,8 @@
 """The DM's commands at a running table: how each is written and stored, and what it does.
 
 A command is given on the page, on the command line, in Discord or aloud. All of them pass its written form, which the
-database stores: the command's name under `do`, and its arguments `npc`, `player`, `scene`, `text` and `turns`, with
-names as the DM wrote them. `command_of` reads it, and `TableControl` performs it in the room.
+database stores: the command's name under `do`, and its arguments `npc`, `player`, `scene`, `line`, `text` and
+`turns`, with names as the DM wrote them. `command_of` reads it, and `TableControl` performs it in the room.
 
 Commands are not part of the transcript: only the words of `SayAs` are heard.
 """
@@ -23,9 +23,9 @@ from glyphoxa.actors.supervisor import follow
 from glyphoxa.domain.campaign import Campaign, Scene
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, counted, did_you_mean
 from glyphoxa.domain.events import PauseChanged, SessionEnds, TableEvent, Whispered
-from glyphoxa.domain.heard import Draft, Heard
-from glyphoxa.domain.ids import CampaignId, NpcId, PlayerId, SceneId, SessionId, SpeakerId
-from glyphoxa.domain.turn_record import TurnRecord
+from glyphoxa.domain.heard import Draft, Heard, Utterance
+from glyphoxa.domain.ids import CampaignId, NpcId, PlayerId, SceneId, SessionId, SpeakerId, UtteranceId
+from glyphoxa.domain.turn_record import READDRESSED, TurnRecord, Unaddressed
 from glyphoxa.names.naming import Called, Resolver, npcs_by_name, players_by_name
 from glyphoxa.npc.actor import NpcActor
 from glyphoxa.npc.table_state import TableState
@@ -46,6 +46,8 @@ MAX_DIRECTED: Final = 400
 """Maximum characters of a direction: the local model reads it again in every turn."""
 MAX_SAID: Final = 600
 """Maximum characters of one `SayAs` or whisper."""
+_NO_LINE: Final = (Unaddressed.COMMAND, Unaddressed.NOISE)
+"""Asides that are no lines for anybody."""
 
 
 @dataclass(slots=True, eq=False)
@@ -54,12 +56,14 @@ class TableControl:
 
     Args:
         perform: Performs effects of turn taking.
+        said: Returns the latest utterances, oldest first, without retracted ones.
     """
 
     state: TableState
     turn_taking: TurnTaking
     npcs: Mapping[NpcId, NpcActor]
     perform: Callable[[Sequence[Effect]], None]
+    said: Callable[[], Sequence[Utterance]]
     _changed: Callable[[DmControls], None] = lambda _: None
 
     @property
@@ -110,6 +114,22 @@ class TableControl:
     def names(self, npcs: Collection[NpcId]) -> str:
         return ", ".join(npc.npc.name for npc_id, npc in self.npcs.items() if npc_id in npcs)
 
+    def line(self, ending: str) -> Utterance:
+        """Return the latest line of a player whose id ends with this. Raises: InvalidInput: There is none."""
+        lines = (said for said in self.said() if said.npc_id is None and said.aside not in _NO_LINE)
+        found = [said for said in lines if said.id.endswith(ending)]
+        if not found:
+            raise InvalidInput(f"no player has said a line {ending!r} lately" if ending else "no player has spoken yet")
+        return found[-1]
+
+    def must_be_heard(self, npc: NpcId) -> None:
+        """Raises: InvalidInput: The NPC cannot speak now."""
+        present = self.turn_taking.present
+        if self.controls.is_paused:
+            raise InvalidInput("the table is paused, so nobody would be heard: resume it first")
+        if npc not in present:
+            raise InvalidInput(f"{self.name(npc)} is not in this scene; here: {self.names(present) or 'nobody'}")
+
 
 @dataclass(frozen=True, slots=True)
 class Mute:
@@ -143,11 +163,8 @@ class SayAs:
     text: str
 
     def apply(self, table: TableControl, *, at_ms: int) -> str:
-        npc, name, present = table.npcs[self.npc], table.name(self.npc), table.turn_taking.present
-        if table.controls.is_paused:
-            raise InvalidInput("the table is paused, so nobody would be heard: resume it first")
-        if self.npc not in present:
-            raise InvalidInput(f"{name} is not in this scene; here: {table.names(present) or 'nobody'}")
+        npc, name = table.npcs[self.npc], table.name(self.npc)
+        table.must_be_heard(self.npc)
         _must_fit(self.text, MAX_SAID, "words for an NPC")
         if not npc.says_given_words:
             raise InvalidInput(
@@ -190,6 +207,34 @@ class Puppet:
             return f"what {table.state.name_of(self.player)} says is addressed as usual again"
         table.controls.puppets[self.player] = self.npc
         return _bound(table, self.player, self.npc)
+
+
+@dataclass(frozen=True, slots=True)
+class Readdress:
+    """Say who a player's line was meant for: this NPC answers it now, and no other. `npc` None: nobody.
+
+    Attributes:
+        line: The id of the utterance, or the end of it; empty: the last line of a player.
+    """
+
+    npc: NpcId | None
+    line: UtteranceId
+
+    def apply(self, table: TableControl, *, at_ms: int) -> str:
+        said, name = table.line(self.line), "nobody"
+        if self.npc is not None:
+            name = table.name(self.npc)
+            table.must_be_heard(self.npc)
+            if self.npc in table.controls.muted:
+                raise InvalidInput(f"{name} is muted: unmute it first")
+            if said.aside is None and self.npc not in said.witnesses:
+                raise InvalidInput(f"{name} was not there when {said.speaker_name} said it")
+        heard = Heard(said.text, said.raw_text, said.corrections, at_ms, at_ms)
+        draft = Draft(said.seat or PlayerId(said.speaker_id), heard, at_ms, at_ms, utterance=said.id)
+        unaddressed = Unaddressed.NOT_MEANT if self.npc is None else None
+        addressed = Addressed(self.npc, f"{READDRESSED}{name}", unaddressed)
+        table.perform(table.turn_taking.readdress(draft, addressed, at_ms=at_ms))
+        return f"what {said.speaker_name} said was for {name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,6 +361,7 @@ TableCommand = (
     | SayAs
     | Direct
     | Puppet
+    | Readdress
     | StopAll
     | WhisperTo
     | LetNpcsTalk
@@ -333,6 +379,7 @@ COMMANDS: Final[Mapping[str, type[SessionCommand]]] = {
     "say": SayAs,
     "direct": Direct,
     "puppet": Puppet,
+    "readdress": Readdress,
     "whisper": WhisperTo,
     "talk": LetNpcsTalk,
     "summarise": SummariseEvery,
@@ -399,6 +446,8 @@ def _value(kind: object, written: WrittenCommand, campaign: Campaign) -> Any:
         return int(turns) if isinstance(turns, int | str) else -1
     if kind is str:  # on one line
         return " ".join(str(written.get("text") or "").split())
+    if kind is UtteranceId:
+        return UtteranceId(str(written.get("line") or ""))
     if kind is SceneId:
         return scene_called(str(written.get("scene") or ""), campaign)
     if kind is PlayerId:

@@ -6,6 +6,7 @@ No audio passes through it, and it waits only for its mailbox. Other actors writ
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import assert_never
@@ -15,7 +16,7 @@ from glyphoxa.actors.supervisor import Mailbox
 from glyphoxa.chronicle.consent_requests import ConsentRequest, consent_request
 from glyphoxa.domain.campaign import Scene
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.domain.events import NpcSilent, NpcSpeaks, NpcThinks, SceneChanged, TurnFinished
+from glyphoxa.domain.events import NpcSilent, NpcSpeaks, NpcThinks, SceneChanged, TurnFinished, UtteranceRetracted
 from glyphoxa.domain.heard import (
     Draft,
     EagerTurn,
@@ -54,6 +55,7 @@ from glyphoxa.turns.turn import (
     Hold,
     Keep,
     Prime,
+    Readdressed,
     Release,
     Resume,
     Turn,
@@ -90,7 +92,7 @@ class Room:
         self._last_speaker: dict[PlayerId, PlayerId] = {}
         """Who spoke last at each seat."""
         self._n_unanswered = 0
-        self.control = TableControl(state, turn_taking, npcs, self._perform)
+        self.control = TableControl(state, turn_taking, npcs, self._perform, self._said)
         self._quiet = asyncio.Event()
         self._quiet.set()
 
@@ -286,10 +288,9 @@ class Room:
             case Keep(draft, addressed):
                 self._keep_said(draft, addressed)
                 if addressed.npc is None:
-                    self._n_unanswered += 1
-                    number = TurnId(f"u{self._n_unanswered:04d}")
-                    record = self._record(number, draft, addressed, Outcome.NOT_ADDRESSED)
-                    self._finish(replace(record, unaddressed=addressed.unaddressed))
+                    self._finish_unanswered(draft, addressed)
+            case Readdressed(draft, addressed):
+                self._readdress(draft, addressed)
             case AskAgain(at_ms):
                 self.clock.call_at(at_ms, lambda: self.mailbox.post(self._tick))
             case _:
@@ -332,10 +333,28 @@ class Room:
         utterance = _as_meant(self._utterance(draft), addressed)
         self._last_speaker[draft.player] = PlayerId(utterance.speaker_id)
         self._journal.post(utterance)
+        self._hear(utterance, addressed.npc)
+
+    def _hear(self, utterance: Utterance, to: NpcId | None) -> None:
         for npc in self._turn_taking.present:
             if npc in utterance.witnesses:
-                to = addressed.npc
                 self.npcs[npc].hear(utterance, to=self.npcs[to].npc.name if to is not None and to != npc else "")
+
+    def _readdress(self, draft: Draft, addressed: Addressed) -> None:
+        """Change to whom a line was said. A line that was kept apart enters the story if it was meant for an NPC."""
+        if addressed.npc is None:
+            self._finish_unanswered(draft, addressed)
+            return
+        [said] = [said for said in self._said() if said.id == draft.utterance]
+        if said.aside is not None:
+            said = replace(said, aside=None, witnesses=frozenset(self._turn_taking.present))
+            self._journal.recent.revised(said)
+        for npc in said.witnesses.intersection(self._turn_taking.present):
+            self.npcs[npc].take(UtteranceRetracted(said))
+        self._hear(said, addressed.npc)
+
+    def _said(self) -> Sequence[Utterance]:
+        return self._journal.recent.of(self.state.session, limit=sys.maxsize)
 
     def _utterance(self, draft: Draft) -> Utterance:
         speaker = self.state.speaker_of(draft.player, draft.text)
@@ -493,6 +512,11 @@ class Room:
             tier=tier.tier if tier is not None else "",
             tier_reason=tier.reason if tier is not None else "",
         )
+
+    def _finish_unanswered(self, draft: Draft, addressed: Addressed) -> None:
+        self._n_unanswered += 1
+        record = self._record(TurnId(f"u{self._n_unanswered:04d}"), draft, addressed, Outcome.NOT_ADDRESSED)
+        self._finish(replace(record, unaddressed=addressed.unaddressed))
 
     def _finish(self, record: TurnRecord) -> None:
         logged = replace(record, id=self._ids.logged(record.id))

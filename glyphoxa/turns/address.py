@@ -160,6 +160,10 @@ class Addressing:
         for player in players:
             self._among_players[player] = at_ms
 
+    def forget(self, player: PlayerId) -> None:
+        """End this player's conversation."""
+        self._last.pop(player, None)
+
     def forget_all(self) -> None:
         """End all conversations, because the scene changed."""
         self._last.clear()

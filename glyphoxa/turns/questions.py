@@ -9,6 +9,7 @@
    or clearly speaks out of character.
 4. A command that the DM speaks opens no turn.
 5. While the table is paused, nobody is addressed.
+6. The DM may say afterwards who a line was meant for (`readdress`).
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
-from glyphoxa.domain.ids import NpcId, PlayerId
-from glyphoxa.domain.turn_record import Unaddressed
+from glyphoxa.domain.ids import NpcId, PlayerId, UtteranceId
+from glyphoxa.domain.turn_record import READDRESSED, Unaddressed
 from glyphoxa.language.language_data import lexicon
 from glyphoxa.language.text import Text
 from glyphoxa.names.people import AddresseeMention, Understood
@@ -115,6 +116,14 @@ class Questions:
         """Remove and return the cancelled turn whose question the player seemed to continue."""
         return self._carried.pop(player, None)
 
+    def readdress(self, player: PlayerId, utterance: UtteranceId | None, npc: NpcId | None) -> None:
+        """Note who a stored line was meant for by the DM's decision. If it is nobody, the conversation ends."""
+        carried = self._carried.get(player)
+        if carried is not None and utterance in carried.question.utterances:
+            del self._carried[player]
+        if npc is None:
+            self.addressing.forget(player)
+
     def passed(self, player: PlayerId, addressed: Addressed, *, at_ms: int) -> None:
         """Note words of a player that were meant for no NPC."""
         if addressed.unaddressed in (Unaddressed.PLAYER, Unaddressed.WHISPER):
@@ -167,7 +176,13 @@ class Questions:
         if carried is None or alone.is_aside:
             return alone, SpokenQuestion((said,))
         question = carried.question.going_on(said)
-        return self.decide(player, question.text, at_ms=at_ms), question
+        return self.decide_again(carried, question, at_ms=at_ms), question
+
+    def decide_again(self, carried: Turn, question: SpokenQuestion, *, at_ms: int) -> Addressed:
+        """Decide who a carried question is meant for, with what was added to it, unless the DM has decided that."""
+        if carried.addressed is not None and carried.addressed.reason.startswith(READDRESSED):
+            return replace(carried.addressed, reason=f"continued; {carried.addressed.reason}")
+        return self.decide(carried.player, question.text, at_ms=at_ms)
 
 
 # Spoken commands of the DM: mute or unmute NPCs. In all languages, at any table.

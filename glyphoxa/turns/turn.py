@@ -239,10 +239,18 @@ class Keep:
 
 
 @dataclass(frozen=True, slots=True)
+class Readdressed:
+    """The DM decided who a stored line was meant for: record that nobody answers, or let the NPCs hear it so."""
+
+    draft: Draft
+    addressed: Addressed
+
+
+@dataclass(frozen=True, slots=True)
 class AskAgain:
     """Call `tick` at this time. It is earlier than any other pending request."""
 
     at_ms: int
 
 
-Effect = Prime | Begin | Commit | Release | Fill | Hold | Resume | Cancel | Keep | AskAgain
+Effect = Prime | Begin | Commit | Release | Fill | Hold | Resume | Cancel | Keep | Readdressed | AskAgain

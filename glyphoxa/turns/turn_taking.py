@@ -26,7 +26,7 @@ Fairness:
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from glyphoxa.domain.heard import (
@@ -56,6 +56,7 @@ from glyphoxa.turns.turn import (
     Phase,
     Prime,
     QuestionPart,
+    Readdressed,
     Release,
     Resume,
     SpokenQuestion,
@@ -208,6 +209,28 @@ class TurnTaking:
         turn = self.turns.open(npc, draft, SpokenQuestion((QuestionPart(draft.text),)), words=draft.text)
         return self._then([*effects, *self._commit(turn, draft, addressed, at_ms)], at_ms)
 
+    def readdress(self, draft: Draft, addressed: Addressed, *, at_ms: int) -> list[Effect]:
+        """Act on the DM's decision who a stored line was meant for.
+
+        The answers of others to it are cancelled, and the right NPC answers it unless it does so already.
+
+        Args:
+            draft: The line, with the id of its utterance.
+        """
+        about = [turn for turn in self.turns.of(draft.player) if draft.utterance in turn.question.utterances]
+        wrong = [turn for turn in about if turn.npc != addressed.npc]
+        for turn in wrong:
+            if turn.addressed is not None:
+                turn.addressed = replace(addressed, reason=f"{turn.addressed.reason}; {addressed.reason}")
+        effects: list[Effect] = [*self.turns.hush(wrong), *self.follow_ups.call_off()]
+        self.questions.readdress(draft.player, draft.utterance, addressed.npc)
+        if len(wrong) == len(about):
+            effects.append(Readdressed(draft, addressed))
+            if addressed.npc is not None:
+                question = SpokenQuestion((QuestionPart(draft.text, draft.utterance),))
+                effects += self._commit(self.turns.open(addressed.npc, draft, question), draft, addressed, at_ms)
+        return self._then([*effects, *self._release(at_ms)], at_ms)
+
     def on_ear(self, event: EarEvent, *, at_ms: int) -> list[Effect]:
         """Take an event of an ear; return the effects, in order."""
         return self._then(self._on_ear(event, at_ms), at_ms)
@@ -254,7 +277,8 @@ class TurnTaking:
         if self.turns.floor.holder == turn_id:
             self.turns.moved_ms = at_ms
         self.turns.floor.give_up(turn_id, at_ms=at_ms, was_heard=turn.phase is Phase.HEARD)
-        if turn.phase is Phase.HEARD and turn.answers is None:
+        is_right = turn.addressed is not None and turn.addressed.npc == turn.npc  # the DM may have said otherwise
+        if turn.phase is Phase.HEARD and turn.answers is None and is_right:
             self.questions.addressing.remember(turn.player, turn.npc, at_ms=at_ms)
         waiting = (t for t in self.turns if t.npc == turn.npc and not t.begun)
         queued = min(waiting, key=lambda t: not t.words, default=None)
@@ -397,8 +421,10 @@ class TurnTaking:
     def _ask_again(self, player: PlayerId, at_ms: int) -> list[Effect]:
         """Ask the cancelled question again, because the new sound was noise or an aside."""
         carried = self.questions.take_carried(player)
-        addressed = self.questions.decide(player, carried.question.text, at_ms=at_ms) if carried is not None else None
-        if carried is None or addressed is None or addressed.npc is None:
+        if carried is None:
+            return self._release(at_ms)
+        addressed = self.questions.decide_again(carried, carried.question, at_ms=at_ms)
+        if addressed.npc is None:
             return self._release(at_ms)
         turn = self.turns.open(addressed.npc, carried.draft, carried.question)
         return self._commit(turn, carried.draft, addressed, at_ms)

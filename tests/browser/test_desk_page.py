@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Page, expect
 
-from glyphoxa.npc.commands import Mute, SayAs, StopAll, SummariseEvery
+from glyphoxa.domain.ids import UtteranceId
+from glyphoxa.npc.commands import Mute, Readdress, SayAs, StopAll, SummariseEvery
 from tests.support.axe import violations
 from tests.support.browser import Open
 from tests.support.web_door import Door, a_door
-from tests.support.web_table import GRIMJAW, REPLY, TAMSIN, TwinTable
+from tests.support.web_table import CORRECTION, GRIMJAW, HEARD, ODWINA, RAW, REPLY, TAMSIN, TwinTable
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
@@ -50,6 +51,34 @@ async def test_live_page_shows_transcript_and_sends_commands(tmp_path: Path, tab
         await expect(page.locator(".npc-card[data-here]")).to_have_count(1)
         assert table.scene.id == "inn-night"
         assert broken == []
+
+
+async def test_one_key_says_who_a_line_was_for(tmp_path: Path, table: TwinTable, opened: Open) -> None:
+    table.reply_ms = 0
+    async with a_door(tmp_path, table) as door, opened(door.origin, may_lose_server=True) as page:
+        await enter(page, door)
+        await expect(page.locator(".npc-card kbd")).to_have_text(["1", "2"])
+        table.hear_turn(TAMSIN, HEARD, raw=RAW, corrections=(CORRECTION,))
+        await expect(page.locator("#log .said .words").last).to_have_text(REPLY)
+        await page.keyboard.press("2")
+        await expect(page.get_by_role("status").filter(has_text="done: Readdress")).to_be_visible()
+        await page.keyboard.press("3")
+        await page.get_by_label("Say as Grimjaw").press("1")
+        await expect(page.get_by_label("Say as Grimjaw")).to_have_value("1")
+        await page.locator("#log mark").focus()
+        await page.keyboard.press("1")
+        await page.get_by_role("button", name="Stop all NPCs").press("0")
+        await page.get_by_role("button", name="That was for Odwina Vell").click()
+        await table.wait_until(lambda: len(table.obeyed) == 4)
+        last, line = (
+            UtteranceId(""),
+            UtteranceId(await page.locator("#log .player").get_attribute("data-utterance") or ""),
+        )
+        wanted = [(ODWINA.id, last), (GRIMJAW.id, line), (None, last), (ODWINA.id, last)]
+        assert table.obeyed == [Readdress(*each) for each in wanted]
+        await page.get_by_label("Scene").select_option("inn-night")
+        await page.get_by_role("button", name="Move the table").click()
+        await expect(page.locator(".npc-card kbd")).to_have_text(["", "1"])
 
 
 @pytest.mark.parametrize("width", [390, 1_440])

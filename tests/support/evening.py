@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from glyphoxa.domain.heard import EagerTurn, EarEvent, NothingSaid, PartialHeard, SpeechStarted, TurnEnded
+from glyphoxa.domain.heard import Draft, EagerTurn, EarEvent, NothingSaid, PartialHeard, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import NpcId, PlayerId, TurnId, UtteranceId
 from glyphoxa.domain.turn_record import Outcome, Stage
 from glyphoxa.turns.open_turns import Patience
@@ -33,8 +33,10 @@ class Evening:
 
     def says(self, player: PlayerId, text: str, *, at_ms: int) -> list[Effect]:
         """Speech, a pause, the end of the turn."""
-        draft = a_draft(player, text, end_ms=at_ms + 500)
-        self.hear(SpeechStarted(player, at_ms), at_ms=at_ms)
+        return self.says_line(a_draft(player, text, end_ms=at_ms + 500), at_ms=at_ms)
+
+    def says_line(self, draft: Draft, *, at_ms: int) -> list[Effect]:
+        self.hear(SpeechStarted(draft.player, at_ms), at_ms=at_ms)
         self.hear(EagerTurn(draft), at_ms=at_ms + 800)
         return self.hear(TurnEnded(draft, at_ms + 1_000), at_ms=at_ms + 1_000)
 

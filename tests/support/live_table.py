@@ -294,14 +294,18 @@ class Evening:
         (await self.ear(player)).say(text)
         return await self.finished(text)
 
-    async def finished(self, text: str) -> TurnRecord:
-        """The latest turn with these words, as they were heard or as they were corrected, once it has finished."""
-        turns = await self.until(
-            lambda: [
-                e.turn for e in self.told if isinstance(e, TurnFinished) and text in (e.turn.text, e.turn.raw_text)
-            ]
-        )
-        return turns[-1]
+    async def finished(self, text: str, npc: NpcId | None = None) -> TurnRecord:
+        """The latest turn with these words, as they were heard or as they were corrected, once it has finished.
+
+        Args:
+            npc: Who it was for; None: anybody, or nobody.
+        """
+
+        def found() -> list[TurnRecord]:
+            turns = (event.turn for event in self.told if isinstance(event, TurnFinished))
+            return [turn for turn in turns if text in (turn.text, turn.raw_text) and npc in (None, turn.npc_id)]
+
+        return (await self.until(found))[-1]
 
     async def kept(self, raw: str) -> Utterance:
         """The utterance that was heard as `raw`, once it is on disk."""

@@ -172,6 +172,7 @@ class TwinTable(TableInMemory):
             case Puppet():
                 raise InvalidInput("nobody may be bound here")
         self.obeyed.append(command)
+        self.news.set()
         return f"done: {type(command).__name__}"
 
     async def wait_until_quiet(self) -> None:

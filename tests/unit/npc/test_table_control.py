@@ -12,7 +12,7 @@ from glyphoxa.actors.supervisor import MailboxFull
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.events import PauseChanged, SessionEnds, Whispered
 from glyphoxa.domain.heard import PartialHeard, SpeechStarted, TurnEnded
-from glyphoxa.domain.ids import NpcId
+from glyphoxa.domain.ids import NpcId, UtteranceId
 from glyphoxa.domain.turn_record import Outcome, Unaddressed
 from glyphoxa.npc.commands import (
     Direct,
@@ -21,6 +21,7 @@ from glyphoxa.npc.commands import (
     Mute,
     Pause,
     Puppet,
+    Readdress,
     SayAs,
     ShowControls,
     StopAll,
@@ -329,3 +330,53 @@ async def test_typed_line_in_flight_at_a_pause_is_kept(table: TableOfTwins) -> N
 async def test_end_of_session_is_reported_to_caller_and_host(table: TableOfTwins) -> None:
     assert await obeyed(table, EndSession()) == "the session ends, and the table closes"
     assert [event for event in table.events if isinstance(event, SessionEnds)]
+
+
+LAST = UtteranceId("")
+
+
+async def test_readdressed_line_is_answered_by_the_right_npc_and_heard_stays_heard(table: TableOfTwins) -> None:
+    table.mouth(SMITH).reply = "There is no ale here."
+    await table.says(TAMSIN, "Grimjaw, an ale.")
+    assert await obeyed(table, Readdress(INNKEEPER, LAST)) == "what Tamsin said was for Mirelle"
+    await table.pass_time(1_000)
+    table.mouth(INNKEEPER).end()
+    await table.settle()
+    wrong, right = table.turns()
+    assert (wrong.npc_id, wrong.outcome, wrong.is_readdressed) == (SMITH, Outcome.INTERRUPTED, False)
+    assert (right.npc_id, right.text, right.is_readdressed) == (INNKEEPER, "Grimjaw, an ale.", True)
+    assert right.address_reason == "the DM says it was for Mirelle"
+    assert right.utterance_id == wrong.utterance_id
+    assert [text for _, text in kept(table)] == ["Grimjaw, an ale.", "There", "Aye."]
+    for npc in (SMITH, INNKEEPER):
+        lines = [each.content for each in table.npcs[npc].conversation.prompt("", "Tamsin").messages]
+        assert sum("an ale" in line for line in lines) == 1
+        assert not any("to Grimjaw" in line for line in lines)
+
+
+async def test_line_that_was_kept_apart_is_heard_once_it_was_for_an_npc(table: TableOfTwins) -> None:
+    await table.says(TAMSIN, "brb, an ale.")
+    await obeyed(table, Readdress(None, LAST))
+    assert (table.turns()[-1].unaddressed, table.turns()[-1].npc_id) == (Unaddressed.NOT_MEANT, None)
+    assert table.npcs[SMITH].conversation.spoken == []
+    await obeyed(table, Readdress(INNKEEPER, LAST))
+    table.mouth(INNKEEPER).end()
+    await table.settle()
+    assert table.npcs[SMITH].conversation.spoken == ["brb, an ale.", "Aye."]
+
+
+async def test_line_is_not_readdressed_to_an_npc_that_cannot_answer_it(table: TableOfTwins) -> None:
+    with pytest.raises(InvalidInput, match="no player has spoken yet"):
+        await obeyed(table, Readdress(SMITH, LAST))
+    await table.move(FORGE)
+    await table.says(TAMSIN, "Grimjaw, an ale.")
+    with pytest.raises(InvalidInput, match="Mirelle is not in this scene; here: Grimjaw"):
+        await obeyed(table, Readdress(INNKEEPER, LAST))
+    await table.move(MARKET)
+    with pytest.raises(InvalidInput, match="Mirelle was not there when Tamsin said it"):
+        await obeyed(table, Readdress(INNKEEPER, LAST))
+    with pytest.raises(InvalidInput, match="no player has said a line 'zzz' lately"):
+        await obeyed(table, Readdress(SMITH, UtteranceId("zzz")))
+    await obeyed(table, Mute(SMITH))
+    with pytest.raises(InvalidInput, match="Grimjaw is muted: unmute it first"):
+        await obeyed(table, Readdress(SMITH, LAST))

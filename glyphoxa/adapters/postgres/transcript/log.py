@@ -320,6 +320,10 @@ class PostgresTranscriptLog(CampaignQueries):
             await connection.execute(
                 self._sql["record_turn"], campaign, *(storable_json(value) for value in turn_parameters(turn))
             )
+            if turn.is_readdressed and turn.npc_id is not None:
+                await connection.execute(self._sql["lock"], campaign)
+                heard = turn.utterance_id, turn.npc_id, turn.reply_id
+                await connection.execute(self._sql["enter_story"], campaign, *heard)
 
     @asynccontextmanager
     async def _storing(self, campaign: CampaignId) -> AsyncIterator[Connection]:

@@ -81,6 +81,22 @@ INSERT INTO turns (campaign_id, id, session_id, speaker_id, speaker_name, raw_te
             $24, $25)
     ON CONFLICT (campaign_id, id) DO NOTHING;
 
+-- enter_story --
+-- The DM said that the line $2 was meant for the NPC $3: if it was kept apart, the NPCs that heard the answer $4 heard
+-- it, too. It is embedded and read again like a new one.
+WITH entered AS (
+    UPDATE session_entries
+       SET aside = '', witnesses = coalesce((SELECT r.witnesses FROM session_entries r
+                                              WHERE r.campaign_id = $1 AND r.utterance_id = $4), ARRAY[$3])
+     WHERE campaign_id = $1 AND utterance_id = $2 AND aside <> '' AND NOT is_erased
+    RETURNING session_id, ordinal, change_seq
+), chunk AS (
+    DELETE FROM chunks WHERE campaign_id = $1 AND utterance_id = $2 AND EXISTS (SELECT FROM entered)
+)
+INSERT INTO chronicle_rereads (campaign_id, session_id, ordinal, change_seq)
+    SELECT $1, session_id, ordinal, change_seq FROM entered
+    ON CONFLICT (campaign_id, session_id, ordinal) DO UPDATE SET change_seq = excluded.change_seq;
+
 -- recent --
 -- A session's last utterances, oldest first, without rolled back ones. Served by
 -- idx_session_entries_session_timestamp.

@@ -98,7 +98,7 @@ export class Captions {
   // Adds a note about an utterance: below it, or at the end if others have spoken since.
   note(text, utterance) {
     if (utterance && !this.#known.has(utterance)) this.#notes.set(utterance, text);
-    else this.#append(element("li", { class: "note" }, text));
+    else this.#append(element("li", { class: "note", data: utterance ? { utterance } : {} }, text));
   }
 
   // Shows a whisper to this player.
@@ -117,6 +117,7 @@ export class Captions {
     write(words, spans, cut_off);
     this.#known.set(id, words);
     this.#append(this.#item(speaker.id, speaker.name, speaker.kind, words, at_ms));
+    if (speaker.kind === "player") words.closest("li").dataset.utterance = id;
     if (this.#notes.has(id)) this.note(this.#notes.get(id), id);
     this.#notes.delete(id);
   }

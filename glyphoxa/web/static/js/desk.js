@@ -8,6 +8,7 @@ import { Wire } from "./wire.js";
 import { t } from "./words.js";
 
 const COMMAND_WITHIN_MS = 10000;
+const MOST_KEYS = 9;
 
 const wire = new Wire();
 const captions = new Captions({ log: $("log"), said: $("said"), partials: $("partials"), empty: $("empty"), scroller: document.querySelector(".talk") });
@@ -26,13 +27,15 @@ function stateOf(npc, words) {
 }
 
 function show(scene) {
-  here = scene.npcs.map(({ name }) => name);
-  const ids = new Set(scene.npcs.map(({ id }) => id));
+  here = scene.npcs;
   $("scene").value = scene.id;
   for (const card of document.querySelectorAll(".npc-card")) {
-    const isHere = ids.has(card.dataset.npc);
-    card.toggleAttribute("data-here", isHere);
-    stateOf(card.dataset.npc, isHere ? "listening" : "elsewhere");
+    const at = here.findIndex(({ id }) => id === card.dataset.npc);
+    card.toggleAttribute("data-here", at >= 0);
+    const key = at >= 0 && at < MOST_KEYS ? at + 1 : "";
+    card.querySelector("kbd").textContent = key;
+    card.querySelector("[data-command=readdress]").setAttribute("aria-keyshortcuts", key);
+    stateOf(card.dataset.npc, at >= 0 ? "listening" : "elsewhere");
   }
   captions.meet(scene.npcs);
 }
@@ -98,7 +101,7 @@ function moved(scene) {
 
 // Whom the line addressed, why, and links to the whole turn and to the line.
 function why(event) {
-  const whom = event.npc ? `to ${event.npc}` : (noteOn(event, { me: event.player, here }) ?? "to nobody");
+  const whom = event.npc ? `to ${event.npc}` : (noteOn(event, { me: event.player, here: here.map(({ name }) => name) }) ?? "to nobody");
   const words = event.why ? `${whom} (${event.why}) ` : `${whom} `;
   const links = [element("a", { href: `/desk/turns/${encodeURIComponent(event.id)}` }, "why")];
   if (event.utterance && remembers) links.push(" ", element("a", { href: `/desk/lines/${encodeURIComponent(event.utterance)}` }, "correct"));
@@ -155,6 +158,14 @@ $("move").addEventListener("submit", (event) => {
 });
 addEventListener("keydown", (event) => {
   if (event.altKey && event.shiftKey && event.code === "KeyS") command({ do: "stop" });
+  if (event.altKey || event.ctrlKey || event.metaKey || event.repeat || event.target.matches("input, textarea, select")) return;
+  if (event.key === "0" || (/^[1-9]$/.test(event.key) && here[event.key - 1])) readdress(here[event.key - 1]?.id);
 });
+
+// Says that the line in focus, or else the last one, was for this NPC; without one: for nobody.
+function readdress(npc) {
+  const line = document.activeElement.closest("[data-utterance]")?.dataset.utterance;
+  command({ do: "readdress", ...(npc && { npc }), ...(line && { line }) });
+}
 
 wire.watch();
