@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import time
 from collections.abc import Mapping
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from glyphoxa.adapters.postgres.store import Store
+from glyphoxa.adapters.postgres.transcript.log import PostgresTurns
 from glyphoxa.adapters.postgres.world.bundle import (
     Parts,
     Place,
@@ -19,8 +21,11 @@ from glyphoxa.adapters.postgres.world.bundle import (
     export_for_players,
     import_campaign,
 )
+from glyphoxa.app.background import chronicle_log
 from glyphoxa.app.engines import read_playable
 from glyphoxa.app.scope import Scope
+from glyphoxa.chronicle.consent_requests import SpokenRequests
+from glyphoxa.chronicle.ports import said_in
 from glyphoxa.cli.render import show_changes, show_rows
 from glyphoxa.cli.scope import (
     A_DAY,
@@ -41,12 +46,14 @@ from glyphoxa.cli.scope import (
     settings_with_memory,
     stored_campaign,
     stored_session,
+    write_new_file,
 )
 from glyphoxa.cli.verb import Verb, argument, in_a_loop, one_of
 from glyphoxa.config.campaign_edit import template
 from glyphoxa.config.campaign_file import CampaignFile, read_campaign
 from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.dm.campaign_bundle import check_new_id
+from glyphoxa.dm.turns import address_cases
 from glyphoxa.domain.budgets import STANDING_TOKENS
 from glyphoxa.domain.calendar import StoryCalendar
 from glyphoxa.domain.campaign import BIDIRECTIONAL_RELATIONS, Campaign
@@ -70,6 +77,8 @@ if TYPE_CHECKING:
     from glyphoxa.app.desk import Desk
 
 _MOST_RELATED = 8
+_MOST_TURNS = 100_000
+"""Turns of one session."""
 
 
 _FILE = argument("file", type=Path, help="a campaign file (YAML)")
@@ -289,6 +298,7 @@ async def _fork(options: argparse.Namespace) -> int:
     one_of(
         argument("--with-secrets", help="also if the campaign has secrets; the file then contains them"),
         argument("--player-safe", help="only what players may know: for your players"),
+        argument("--addressees", help="only the lines that you readdressed, a case of benchmarks.address a line"),
     ),
     argument("--without-talk", help="only the world, without transcripts: for another table"),
     argument("--with-embeddings", help="also the vectors of utterances and entities, for a database with their model"),
@@ -305,6 +315,11 @@ async def _export(options: argparse.Namespace) -> int:
     talk = not options.without_talk
     async with opened_store(settings) as store:
         campaign = await stored_campaign(store, options.campaign, settings)
+        if options.addressees:
+            lines = [json.dumps(each, ensure_ascii=False) for each in await _address_cases(store, campaign)]
+            write_new_file(options.file, "".join(f"{line}\n" for line in lines).encode())
+            print(f"{options.file}: {counted(len(lines), 'line')}")
+            return 0
         with new_file(options.file) as file:
             if options.player_safe:
                 bundle = await export_for_players(store.database, campaign, file, transcript=talk)
@@ -314,6 +329,20 @@ async def _export(options: argparse.Namespace) -> int:
             n_bytes = file.tell()
     print(f"{options.file}: {bundle.campaign.name} ({campaign}), {_held(bundle.n_rows)}, {n_bytes:,} bytes")
     return 0
+
+
+async def _address_cases(store: Store, campaign: CampaignId) -> list[dict[str, object]]:
+    """Return the cases of all sessions, without what players asked to forget."""
+    cases: list[dict[str, object]] = []
+    played, log = await store.campaigns.get(campaign), chronicle_log(store)
+    for session in await inspection_of(store).sessions(campaign):
+        turns = await PostgresTurns(store.database).latest(campaign, session=session.id, limit=_MOST_TURNS)
+        if any(turn.is_readdressed for turn in turns):
+            said = [each.utterance for each in await said_in(log, campaign, session.id)]
+            requests = SpokenRequests()
+            withheld = {each.id for one in said for each in requests.take(one)}
+            cases += address_cases(played, [each for each in said if each.id not in withheld], turns)
+    return cases
 
 
 _RESTORE, _LATEST = "restore", "latest"

@@ -15,8 +15,10 @@ from glyphoxa.dm.entities import NameResolver
 from glyphoxa.dm.ports import Review, Turns, Uttered
 from glyphoxa.dm.wording import IndentedLine, plain, signals_in_words
 from glyphoxa.domain.calendar import StoryCalendar
+from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import InvalidInput, NotFound, did_you_mean
-from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, TurnId
+from glyphoxa.domain.heard import Utterance
+from glyphoxa.domain.ids import CampaignId, NpcId, SessionId, TurnId, UtteranceId
 from glyphoxa.domain.knowledge import (
     EndedFact,
     Fact,
@@ -359,6 +361,56 @@ _FAULTS: Final[Mapping[Fault, str]] = {
 _LONGEST_FOUND: Final = 400
 _SAYS: Final = ("said", "fact", "summary")
 """Keys for a tool's result; one of these, or something else."""
+
+
+# Cases for fitting who is addressed.
+
+_CASE_LINES: Final = 10
+_CASE_MS: Final = 120_000
+_CASE_NPC: Final = ("id", "name", "aliases", "role", "address_only")
+
+
+def address_cases(
+    campaign: Campaign, said: Sequence[Utterance], turns: Iterable[TurnRecord]
+) -> Iterator[dict[str, object]]:
+    """Yield the readdressed lines of a session as cases of `benchmarks.address`, with the lines before them.
+
+    Args:
+        said: Utterances of the session, in order. No others are in a case.
+        turns: Its turns. The DM's last decision on a line counts.
+    """
+    turns = sorted(turns, key=lambda turn: (turn.is_readdressed, turn.stages.get(Stage.SPEECH_END, 0)))
+    to: dict[UtteranceId | None, str | None] = {turn.reply_id: turn.speaker_id for turn in turns}
+    to |= {turn.utterance_id: turn.npc_id for turn in turns}
+    readdressed = {turn.utterance_id for turn in turns if turn.is_readdressed}
+    npcs = [{name: getattr(npc, name) for name in _CASE_NPC} for npc in campaign.npcs]
+    players = [{"id": player.id, "name": player.name} for player in campaign.players]
+    for at, line in enumerate(said):
+        if line.id not in readdressed:
+            continue
+        ends_ms = line.at_ms + line.duration_ms
+        before = [(each, ends_ms - each.at_ms - each.duration_ms) for each in said[max(0, at - _CASE_LINES) : at]]
+        present = next((each.witnesses for each in said[at::-1] if each.witnesses), frozenset())
+        yield {
+            "id": line.id,
+            "language": campaign.language,
+            "npcs": [npc | {"present": npc["id"] in present} for npc in npcs],
+            "players": players,
+            "before": [
+                {
+                    "speaker": each.speaker_id,
+                    "text": each.text,
+                    "to": to.get(each.id),
+                    "seconds_ago": max(0, ms) / 1_000,
+                }
+                for each, ms in before
+                if ms <= _CASE_MS
+            ],
+            "speaker": line.speaker_id,
+            "text": line.text,
+            "expected": [npc for npc in (to[line.id],) if npc is not None],
+            "kind": "readdressed",
+        }
 
 
 def when(turn: TurnRecord) -> str:

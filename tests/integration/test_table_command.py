@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.address import read_cases
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.adapters.postgres.transcript.table_commands import PostgresTableCommands
 from glyphoxa.config.settings import Settings
@@ -16,7 +17,7 @@ from glyphoxa.domain.errors import InvalidInput, Unavailable
 from glyphoxa.domain.events import TurnFinished, UtteranceKept
 from glyphoxa.domain.ids import CampaignId, NpcId, PlayerId, SessionId
 from glyphoxa.domain.knowledge import DM
-from glyphoxa.domain.turn_record import TurnRecord, Unaddressed
+from glyphoxa.domain.turn_record import Outcome, TurnRecord, Unaddressed
 from glyphoxa.transcript.ports import TalkFilter
 from glyphoxa.web.events import Hub, PageOutbox, PageReader
 from tests.support.command_line import CommandLine, a_settings_file
@@ -117,6 +118,58 @@ async def test_words_that_an_npc_is_given_are_in_the_log_as_its_own_and_the_dire
         assert not any(DIRECTION in text or "The cup is" in text for _, text in said)
     out = await cli.told("table", "log")
     assert "The cup is poisoned." in out and "The gate is closed." in out and "Tamsin reads it" in out
+
+
+async def test_readdressed_lines_are_answered_by_the_right_npc_and_exported_as_cases(
+    settings: Settings, cli: CommandLine, tmp_path: Path, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with an_evening(settings, monkeypatch) as evening:
+        bran = await evening.ear(evening.table.campaign.players[1])
+        await asked(evening, "Grimjaw, are you there?")
+        with monkeypatch.context() as patched:
+            patched.setattr(evening.mouths[GRIMJAW], "_done_with", lambda _: None)  # it goes on speaking
+            (await evening.ear()).say("Grimjaw, who of you has been to the north?")
+            await evening.until(lambda: evening.mouths[GRIMJAW].is_heard)
+            told = await cli.told("table", "readdress", "Eldrinax")
+            assert told == "what Tamsin said was for Eldrinax\n"
+        right = await evening.finished("Grimjaw, who of you has been to the north?", ELDRINAX)
+        assert (right.outcome, right.reply_heard) == (Outcome.ANSWERED, "Aye.")
+        assert (await evening.finished(right.text, GRIMJAW)).outcome is Outcome.INTERRUPTED
+        (await evening.ear()).say("brb, the well is deep.")
+        await evening.finished("brb, the well is deep.")
+        await cli.told("table", "readdress", "Eldrinax")
+        await evening.finished("brb, the well is deep.", ELDRINAX)
+        bran.say("Grimjaw, I hid the body.")
+        await evening.finished("Grimjaw, I hid the body.")
+        await cli.told("table", "readdress", "--nobody")
+        await asked(evening, "Grimjaw, I stole the seal.")
+        await cli.told("table", "readdress", "--nobody")
+        (await evening.ear()).say("Forget what I just said.")
+        await evening.finished("Forget what I just said.")
+        await evening.table.kept()
+
+    (tmp_path / "other").mkdir()
+    elsewhere = write_campaign(tmp_path / "other", campaign={"id": "port", "name": "The Port", "language": "en"})
+    async with an_evening(settings_for(elsewhere, dsn, tmp_path / "other"), monkeypatch) as evening:
+        await asked(evening, "Grimjaw, who rules the port?")
+        await cli.told("table", "readdress", "--nobody", "--campaign", "port")
+        await evening.table.kept()
+
+    await cli.told("privacy", "erase", "--player", "Bran", "--yes", "--campaign", "town")
+    file = tmp_path / "cases.jsonl"
+    assert await cli.told("campaign", "export", file, "--addressees", "--campaign", "town") == f"{file}: 2 lines\n"
+    north, well = read_cases(file)
+    assert (north.text, north.speaker, north.expected) == (right.text, "tamsin", ["eldrinax"])
+    assert [(npc.id, npc.present) for npc in north.npcs] == [("grimjaw", True), ("eldrinax", True)]
+    assert [(said.speaker, said.text, said.to) for said in north.before] == [
+        ("tamsin", "Grimjaw, are you there?", "grimjaw"),
+        ("grimjaw", "Aye.", "tamsin"),
+    ]
+    assert (well.text, well.expected) == ("brb, the well is deep.", ["eldrinax"])
+    assert ("tamsin", right.text, "eldrinax") in [(said.speaker, said.text, said.to) for said in well.before]
+    async with open_store(dsn) as store:
+        for npc in (GRIMJAW, ELDRINAX):
+            assert await store.talk_search.search(TOWN, npc, TalkFilter("well"))
 
 
 async def messages(page: PageOutbox):  # type: ignore[no-untyped-def]
