@@ -27,13 +27,14 @@ from glyphoxa.adapters.local.hibari_voice import HibariVoice, load_engine
 from glyphoxa.adapters.local.whisper import Whisper
 from glyphoxa.adapters.weights.store import WeightStore
 from glyphoxa.domain.errors import InvalidInput
-from glyphoxa.turns.endpointing import sounds_unfinished
+from glyphoxa.domain.ids import PlayerId
+from glyphoxa.turns.endpointing import Endpointing
 
 DATA = Path(__file__).parent / "data" / "endpointing"
 SEEN_MS = 200
 """A pause is detected after this much silence; no rule can end a turn earlier."""
-WAIT_MS, WAIT_UNFINISHED_MS = 480, 900
-"""Waits of the product after words that sound finished, and after others."""
+RULE = Endpointing(PlayerId("speaker"))
+"""The product's rule, with its default waits."""
 RATE_HZ = 16_000
 VOICES = ("heart", "young_woman", "old_woman", "man")
 MARK = "|"
@@ -107,7 +108,7 @@ def _quiet(ms: int) -> Sound:
 
 def wait_ms(silence: Silence) -> int:
     """Return the wait by the product's rule."""
-    return WAIT_UNFINISHED_MS if sounds_unfinished(silence.text) else WAIT_MS
+    return RULE.wait_ms(silence.text)
 
 
 def figures(found: Sequence[Silence]) -> dict[str, float]:

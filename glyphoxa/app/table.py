@@ -333,6 +333,7 @@ class TableBuilder:
             ),
             barge_in=BargeIn(after_ms=settings.turns.barge_in_ms),
             npc_to_npc=settings.turns.npc_to_npc,
+            max_discarded_tokens=settings.turns.discarded_tokens,
             turns=OpenTurns(floor, {npc.id: npc.priority for npc in campaign.npcs}),
             patience=Patience(
                 reply_deadline_ms=settings.turns.reply_deadline_ms, filler_after_ms=settings.filler_after_ms

@@ -142,8 +142,11 @@ class TurnsSettings(Section):
 
     Attributes:
         pause_ms: Silence after which an answer is prepared.
-        end_of_turn_ms: Silence after which a turn ends.
-        unfinished_ms: Silence after which a turn ends if its words sound unfinished ("and then ...").
+        complete_ms: Silence after which a turn ends if it is a question or a long sentence; at most `end_of_turn_ms`.
+        end_of_turn_ms: Silence after which any other turn ends.
+        unfinished_ms: Silence after which a turn ends if it is short or sounds unfinished ("and then ...").
+        discarded_tokens: Tokens of prepared answers that may be discarded for one question because its words changed.
+            With 0, no answer is prepared before the end of the turn.
         reply_deadline_ms: Longest time from the end of a turn to the first sound of the reply. A later reply has the
             outcome `timed_out`.
         filler_after_ms: Silence after which an NPC makes a short sound in character; 0 turns it off. Default: 1500 with
@@ -156,8 +159,10 @@ class TurnsSettings(Section):
     """
 
     pause_ms: Annotated[int, Field(ge=50, le=2000)] = 200
+    complete_ms: Annotated[int, Field(ge=50, le=5000)] = 200
     end_of_turn_ms: Annotated[int, Field(ge=50, le=5000)] = 480
-    unfinished_ms: Annotated[int, Field(ge=50, le=10_000)] = 900
+    unfinished_ms: Annotated[int, Field(ge=50, le=10_000)] = 1_200
+    discarded_tokens: Annotated[int, Field(ge=0, le=1_000_000)] = 8_000
     reply_deadline_ms: Annotated[int, Field(ge=500, le=120_000)] = 15_000
     filler_after_ms: Annotated[int, Field(ge=0, le=10_000)] | None = None
     gap_ms: Annotated[int, Field(ge=0, le=2000)] = GAP_MS

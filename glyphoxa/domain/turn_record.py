@@ -310,6 +310,7 @@ class TurnRecord:
         reply_id: `reply_heard` in the log; None when nothing was heard.
         tier: The look-up tier; empty if no engine was asked, and in records of older versions.
         tier_reason: Why this tier.
+        discarded_tokens: About how many tokens were spent on answers that were prepared for other words. Not logged.
         unaddressed: Why no NPC was addressed; None if one was. The log keeps only `address_reason`.
     """
 
@@ -333,6 +334,7 @@ class TurnRecord:
     reply_id: UtteranceId | None = None
     tier: BudgetTier | Literal[""] = ""
     tier_reason: str = ""
+    discarded_tokens: int = 0
     unaddressed: Unaddressed | None = None
 
     @property

@@ -508,6 +508,7 @@ class Room:
             error=event.error,
             looked_up=turn.looked_up,
             unsaid=turn.unsaid,
+            discarded_tokens=turn.discarded_tokens,
             reply_id=turn.reply_id if event.heard else None,
             tier=tier.tier if tier is not None else "",
             tier_reason=tier.reason if tier is not None else "",

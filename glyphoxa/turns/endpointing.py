@@ -6,10 +6,12 @@ Rules:
   each pause; some services also send earlier ones while the player speaks.
 - At a pause, as soon as its transcript arrives, the turn so far is reported as eager, so that an answer can be
   prepared.
-- The turn ends after `end_of_turn_ms` of silence with no transcript outstanding, or after `unfinished_ms` if the words
-  sound unfinished ("I would like the"). If the player continues before that, the segments form one turn.
+- With a streaming service, a partial transcript that sounds finished is reported as eager too.
+- The turn ends after silence, with no transcript outstanding: after `complete_ms` if it ends with a question or is
+  long, after `unfinished_ms` if it is short or sounds unfinished ("I would like the"), otherwise after
+  `end_of_turn_ms`. If the player continues before that, the segments form one turn.
 - The detector confirms speech about 200 ms after its start. While it hears possible speech, the turn does not end, so
-  that a pause shorter than `end_of_turn_ms` never ends a turn. This wait is limited to `onset_within_ms`.
+  that a pause shorter than these waits never ends a turn. This wait is limited to `onset_within_ms`.
 - A transcript that is late by `final_within_ms` is given up. The turn ends with the last partial transcript, or as
   nothing said. If the transcript arrives after nothing was said, it becomes a turn.
 - Words that a recogniser writes for sound without speech ("Thanks for watching!") are no words. A turn of nothing else
@@ -103,6 +105,10 @@ def _is_half(text: str, known: Lexicon) -> bool:
     sentence = re.split(r"[.?!]\s+", text)[-1]
     first = sentence.partition(" ")[0].lower()
     return first in known.words("subordinates") and "," not in sentence and sentence.count(" ") < _HALF_WORDS
+
+
+_SHORT, _LONG = 4, 7
+"""A statement of at most the first number of words often continues after a breath, one of the second rarely."""
 
 
 _LOOK_AGAIN_MS = 40
@@ -199,8 +205,9 @@ class Endpointing:
 
     player: PlayerId
     language: str = "en"
+    complete_ms: int = 200
     end_of_turn_ms: int = 480
-    unfinished_ms: int = 900
+    unfinished_ms: int = 1_200
     final_within_ms: int = 3_000
     confirm_within_ms: int | None = None
     onset_within_ms: int = 300
@@ -254,7 +261,12 @@ class Endpointing:
             return ()
         self._partial = partial
         whole = _joined(self._with(partial))
-        return (PartialHeard(self.player, whole, partial.at_ms),)
+        draft = Draft(self.player, whole, self._began_ms, partial.at_ms)
+        reported = PartialHeard(self.player, whole, partial.at_ms)
+        # A recogniser of whole recordings ends each of its partials with a full stop.
+        if self.confirm_within_ms is None or is_noise(draft) or sounds_unfinished(whole.text, language=self.language):
+            return (reported,)
+        return (reported, EagerTurn(draft))
 
     def _finally(self, final: Final) -> tuple[EndpointingEffect, ...]:
         at_ms, has_words, heard = final.at_ms, bool(final.heard.text.strip()), without_noise(final.heard)
@@ -300,7 +312,7 @@ class Endpointing:
         if not self._segments:
             self._forget()
             return (NothingSaid(self.player, at_ms), TurnOver(self._last_over))
-        over_ms = self._speech_end_ms + self._wait_ms()
+        over_ms = self._speech_end_ms + self.wait_ms(*(segment.text for segment in self._segments))
         if at_ms < over_ms:
             return (TickAt(over_ms),)
         if self._is_held(at_ms):
@@ -326,10 +338,15 @@ class Endpointing:
             self._held_from_ms = at_ms
         return at_ms - self._held_from_ms < self.onset_within_ms
 
-    def _wait_ms(self) -> int:
-        text = self._segments[-1].text
-        more_to_come = sounds_unfinished(text, language=self.language)
-        return self.unfinished_ms if more_to_come else self.end_of_turn_ms
+    def wait_ms(self, *segments: str) -> int:
+        """Return the silence after which a turn of these words ends."""
+        last = segments[-1].rstrip(" \"'”’»")
+        n_words = sum(len(segment.split()) for segment in segments)
+        if sounds_unfinished(last, language=self.language):
+            return self.unfinished_ms
+        if last.endswith("?") or n_words >= _LONG:
+            return self.complete_ms
+        return self.unfinished_ms if n_words <= _SHORT and last.endswith(".") else self.end_of_turn_ms
 
     def _draft(self) -> Draft:
         began_ms = self._began_ms if self._began_ms is not None else self._speech_end_ms

@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -21,6 +22,7 @@ from glyphoxa.domain.campaign import DEFAULT_PRIORITY
 from glyphoxa.domain.heard import Draft
 from glyphoxa.domain.ids import NpcId, PlayerId, TurnId
 from glyphoxa.domain.turn_record import Outcome
+from glyphoxa.language.sentences import CHARS_PER_TOKEN
 from glyphoxa.turns.turn import Begin, Cancel, Phase, SpokenQuestion, Turn
 
 MAX_PASSED_OVER = 3
@@ -136,6 +138,8 @@ class OpenTurns:
     priorities: Mapping[NpcId, int] = field(default_factory=dict)
     moved_ms: int = 0
     """When the floor was last given or released, or an NPC was interrupted."""
+    discarded_tokens: Counter[PlayerId] = field(default_factory=Counter)
+    """Tokens of prepared answers that were discarded since the player's last answered turn."""
     _turns: dict[TurnId, Turn] = field(default_factory=dict)
     _numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
 
@@ -194,6 +198,8 @@ class OpenTurns:
     def cancel(self, turn: Turn, outcome: Outcome | None) -> Cancel:
         turn.cancelled_as = outcome
         self.floor.withdraw(turn.id)
+        if turn.phase is Phase.PREPARING:
+            self.discarded_tokens[turn.player] += turn.prompt.tokens + len(turn.reply) // CHARS_PER_TOKEN
         if turn.phase is Phase.PREPARING or not turn.begun:
             del self._turns[turn.id]
         return Cancel(turn)

@@ -89,6 +89,7 @@ class Turn:
         audience: The NPCs that hear the answer; None before its first sound.
         pieces: The answer's pieces that play or have played. A piece counts as heard when the next one begins, the
             last one only as far as the engine reports at the end.
+        discarded_tokens: About how many tokens were spent on answers to other words before this one.
         reply_id: The id of the answer in the transcript, also of what was heard so far.
     """
 
@@ -122,12 +123,17 @@ class Turn:
     reply: str = ""
     audience: frozenset[NpcId] | None = None
     pieces: list[str] = field(default_factory=list)
+    discarded_tokens: int = 0
     reply_id: UtteranceId | None = None
 
     @property
     def asks(self) -> bool:
         """Whether its whole answer is known and ends with a question."""
         return self.reply.rstrip().endswith("?")
+
+    def answers_to(self, npc: NpcId | None, question: SpokenQuestion) -> bool:
+        """Return whether it is this NPC's answer to these words."""
+        return self.npc == npc and same_words(self.question.text, question.text)
 
     def commit(self, draft: Draft, addressed: Addressed, *, at_ms: int) -> None:
         """Make the turn final: its question is `draft`."""

@@ -25,7 +25,7 @@ Fairness:
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
@@ -157,6 +157,8 @@ class TurnTaking:
 
     Args:
         turns: Open turns and the floor that they wait for.
+        max_discarded_tokens: After this many tokens of discarded answers to one question, the next one waits for the
+            end of the turn.
     """
 
     questions: Questions
@@ -164,6 +166,7 @@ class TurnTaking:
     patience: Patience = field(default_factory=Patience)
     barge_in: BargeIn = field(default_factory=BargeIn)
     npc_to_npc: int = 0
+    max_discarded_tokens: int = 8_000
     follow_ups: FollowUps = field(init=False)
     _asked_ms: int | None = None
 
@@ -343,10 +346,12 @@ class TurnTaking:
         self.turns.floor.player_started(player)
         if self.turns.floor.holder is not None:
             self.barge_in.started(player, at_ms=began_ms)
-        effects: list[Effect] = [
-            self.turns.cancel(turn, None) for turn in self.turns.of(player) if turn.phase is Phase.PREPARING
-        ]
-        return [*effects, *self._merge(player)]
+        return [*self._discard(player), *self._merge(player)]
+
+    def _discard(self, player: PlayerId, *, unless: Callable[[Turn], bool] = lambda _: False) -> list[Effect]:
+        """Cancel answers to this player that are prepared for other words."""
+        prepared = [turn for turn in self.turns.of(player) if turn.phase is Phase.PREPARING]
+        return [self.turns.cancel(turn, None) for turn in prepared if not unless(turn)]
 
     def _merge(self, player: PlayerId) -> list[Effect]:
         """Merge questions that their speaker continues before the answer was heard."""
@@ -361,6 +366,7 @@ class TurnTaking:
         effects = self._by_words(player, text, at_ms, is_whole=False)
         addressed, question = self.questions.meant(player, QuestionPart(text), at_ms=at_ms)
         npc = addressed.npc
+        effects += self._discard(player, unless=lambda turn: turn.answers_to(npc, question))
         if npc is not None and not any(turn.npc == npc for turn in self.turns):
             effects.append(Prime(npc, player, question.text))
         return effects
@@ -368,7 +374,9 @@ class TurnTaking:
     def _on_eager(self, draft: Draft, at_ms: int) -> list[Effect]:
         effects = self._by_words(draft.player, draft.text, at_ms)
         addressed, question = self._meant(draft, at_ms)
-        if addressed.npc is None or self.turns.to(addressed.npc):
+        effects += self._discard(draft.player, unless=lambda turn: turn.answers_to(addressed.npc, question))
+        is_too_dear = self.turns.discarded_tokens[draft.player] >= self.max_discarded_tokens
+        if addressed.npc is None or self.turns.to(addressed.npc) or is_too_dear:
             return effects
         turn = self.turns.open(addressed.npc, draft, question)
         return [*effects, self.turns.begin(turn)]
@@ -387,14 +395,9 @@ class TurnTaking:
         prepared = next((t for t in self.turns.of(player) if t.phase is Phase.PREPARING), None)
         if addressed.npc is None:
             self.questions.passed(player, addressed, at_ms=at_ms)
-            if prepared is not None:
-                effects.append(self.turns.cancel(prepared, None))
+            effects += self._discard(player)
             return [*effects, *(self._ask_again(player, at_ms) if is_between else self._drop_carried(player, at_ms))]
-        if prepared is not None and (
-            prepared.has_failed
-            or prepared.npc != addressed.npc
-            or not same_words(prepared.question.text, question.text)
-        ):
+        if prepared is not None and (prepared.has_failed or not prepared.answers_to(addressed.npc, question)):
             effects.append(self.turns.cancel(prepared, None))
             prepared = None
         if prepared is None:
@@ -438,6 +441,7 @@ class TurnTaking:
         effects: list[Effect] = [self.turns.cancel(other, None) for other in speculations]
         self.questions.take_carried(turn.player)
         turn.commit(draft, addressed, at_ms=at_ms)
+        turn.discarded_tokens = self.turns.discarded_tokens.pop(turn.player, 0)
         turn.second = addressed.second if addressed.second in self.present else None
         if not turn.begun and not any(other.begun for other in self.turns if other.npc == turn.npc):
             effects.append(self.turns.begin(turn))

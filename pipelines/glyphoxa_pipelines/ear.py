@@ -138,6 +138,7 @@ class PipelineEar:
         endpointing = Endpointing(
             self._player,
             language=spec.language,
+            complete_ms=min(turns.complete_ms, turns.end_of_turn_ms),
             end_of_turn_ms=turns.end_of_turn_ms,
             unfinished_ms=turns.unfinished_ms,
             final_within_ms=final_within_ms,

@@ -22,7 +22,7 @@ from glyphoxa_pipelines import ear
 from tests.support.pipecat_fakes import Corrected, Listening, Scripted, Transcript, listening, put_right
 
 GIVES_UP_SOON_MS = 400
-PATIENT = TurnsSettings(end_of_turn_ms=2_000, unfinished_ms=2_000)
+PATIENT = TurnsSettings(complete_ms=2_000, end_of_turn_ms=2_000, unfinished_ms=2_000)
 SHIPPED: Mapping[str, Any] = {"turns": TurnsSettings(), "final_within_ms": 3_000}
 
 
@@ -233,7 +233,8 @@ async def test_a_human_voice_is_detected_transcribed_and_ended_by_the_real_model
     whisper = Whisper(WeightStore().path("whisper-tiny.en"))
     whisper.warm_up()
     # This voice leaves more than a second between two sentences.
-    async with listening(whisper.transcribe, turns=TurnsSettings(end_of_turn_ms=1_400, unfinished_ms=1_600)) as play:
+    turns = TurnsSettings(complete_ms=1_400, end_of_turn_ms=1_400, unfinished_ms=1_600)
+    async with listening(whisper.transcribe, turns=turns) as play:
         voiced_ms = await play_in_real_time(spoken("Good evening, my friend. How is the weather?"), play)
         ended = await play.until(TurnEnded)
         assert isinstance(play.events[0], SpeechStarted)

@@ -257,7 +257,7 @@ async def test_an_ear_tells_its_recogniser_of_a_burst_of_changes_once(name: str)
     names = TableNames(("Grimjaw",))
     async with DeepgramServer(voices=NAMES) as server:
         stt = make_stt(ProviderNamed(name, server.http_url), keyterms=names.keyterms(), environ=KEYS)
-        told, turns = names.keyterms(), TurnsSettings(end_of_turn_ms=220)
+        told, turns = names.keyterms(), TurnsSettings(complete_ms=220, end_of_turn_ms=220)
         async with listening(
             Scripted({}), stt=stt, hints=names, keyterms=told, settle_ms=50, turns=turns, final_within_ms=3_000
         ) as play:

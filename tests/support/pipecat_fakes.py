@@ -364,7 +364,7 @@ class Listening:
         whisper = WhisperSTT(player.id, recogniser, glossary=lambda: "Eldrinax", clock=self.clock)
         stt = changes.pop("stt", whisper)
         # The detector's pause is 250 ms: an eager turn comes before the end of the turn.
-        turns = changes.pop("turns", TurnsSettings(end_of_turn_ms=300, unfinished_ms=340))
+        turns = changes.pop("turns", TurnsSettings(complete_ms=300, end_of_turn_ms=300, unfinished_ms=340))
         spec = EarSpec(
             player=player,
             language="en",

@@ -264,6 +264,7 @@ def _attributes_of(record: TurnRecord) -> dict[str, _AttributeValue]:
         "glyphoxa.recalled": len(record.prompt.recalled),
         "glyphoxa.unsaid": len(record.unsaid),
         "glyphoxa.prompt_tokens": record.prompt.tokens,
+        "glyphoxa.discarded_tokens": record.discarded_tokens,
     }
     if record.npc_id is not None:
         attributes["glyphoxa.npc"] = record.npc_id

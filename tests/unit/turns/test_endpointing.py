@@ -56,9 +56,14 @@ def kinds(effects: tuple[EndpointingEffect, ...]) -> list[type]:
     return [type(report) for report in reports(effects)]
 
 
+def an_ear(**settings: int) -> Endpointing:
+    """Return an ear with one wait for all words."""
+    return Endpointing(ALICE, **{"complete_ms": 480, "unfinished_ms": 480, **settings})  # type: ignore[arg-type]
+
+
 def paused(**settings: int) -> Endpointing:
     """Speech from 1000 to 2000 ms."""
-    ear = Endpointing(ALICE, **settings)  # type: ignore[arg-type]
+    ear = an_ear(**settings)
     ear.on(Started(1_000))
     ear.on(Paused(2_000, at_ms=2_200))
     return ear
@@ -72,7 +77,7 @@ def paused_after(text: str, **settings: int) -> Endpointing:
 
 
 def test_a_turn_is_eager_at_the_pause_and_ends_after_the_silence() -> None:
-    ear = Endpointing(ALICE)
+    ear = an_ear()
     assert reports(ear.on(Started(1_000))) == [SpeechStarted(ALICE, 1_000)]
     assert kinds(ear.on(Paused(2_000, at_ms=2_200))) == [SpeechPaused]
     effects = ear.on(Final(heard("I have come back, Grimjaw.", at_ms=2_300), at_ms=2_300))
@@ -99,9 +104,34 @@ def test_a_pause_inside_a_turn_does_not_cut_it_in_two() -> None:
 
 
 def test_words_that_sound_unfinished_are_waited_for_longer() -> None:
-    ear = paused_after("I would like the")
+    ear = paused_after("I would like the", unfinished_ms=900)
     assert ear.on(Tick(2_480)) == (TickAt(2_900),)
     assert kinds(ear.on(Tick(2_900))) == [TurnEnded]
+
+
+@pytest.mark.parametrize(
+    ("segments", "wait_ms"),
+    [
+        (["Where?"], 200),
+        (["Tell me what you know about Velkoreth."], 200),
+        (["I came back, Grimjaw.", "We lost the map."], 200),
+        (["I have come back."], 1_200),
+        (["Stop!"], 480),
+        (["I have come back again."], 480),
+        (["What I have heard of it and"], 1_200),
+    ],
+)
+def test_silence_depends_on_how_complete_the_words_are(segments: list[str], wait_ms: int) -> None:
+    assert Endpointing(ALICE).wait_ms(*segments) == wait_ms
+
+
+def test_streamed_partial_that_sounds_finished_is_eager() -> None:
+    ear = an_ear(confirm_within_ms=350)
+    ear.on(Started(1_000))
+    assert kinds(ear.on(Partial(heard("Grimjaw, how is"), at_ms=1_500))) == [PartialHeard]
+    partial, eager = reports(ear.on(Partial(heard("Grimjaw, how is my blade?"), at_ms=1_800)))
+    assert isinstance(partial, PartialHeard) and isinstance(eager, EagerTurn)
+    assert (eager.draft.text, eager.draft.speech_end_ms) == ("Grimjaw, how is my blade?", 1_800)
 
 
 def test_a_transcript_later_than_the_silence_ends_the_turn_at_once() -> None:
@@ -110,7 +140,7 @@ def test_a_transcript_later_than_the_silence_ends_the_turn_at_once() -> None:
 
 
 def test_sound_without_words_is_nothing_said() -> None:
-    ear = Endpointing(ALICE)
+    ear = an_ear()
     ear.on(Started(1_000))
     ear.on(Paused(1_200, at_ms=1_400))
     assert reports(ear.on(Final(heard(""), at_ms=1_500))) == [NothingSaid(ALICE, 1_500)]
@@ -127,14 +157,14 @@ def test_a_cough_after_words_does_not_undo_them(revises: bool) -> None:
 
 
 def test_a_recogniser_that_never_answers_does_not_hold_the_turn_forever() -> None:
-    ear = Endpointing(ALICE)
+    ear = an_ear()
     ear.on(Started(1_000))
     assert ear.on(Paused(2_000, at_ms=2_200))[1:] == (TickAt(5_000),)
     assert reports(ear.on(Tick(5_000))) == [NothingSaid(ALICE, 5_000)]
 
 
 def test_unfinished_recogniser_leaves_the_last_partial() -> None:
-    ear = Endpointing(ALICE)
+    ear = an_ear()
     ear.on(Started(1_000))
     assert kinds(ear.on(Partial(heard("Good evening"), at_ms=1_500))) == [PartialHeard]
     ear.on(Paused(2_000, at_ms=2_200))
@@ -153,7 +183,7 @@ def test_words_that_come_after_the_turn_was_given_up_are_a_turn_after_all() -> N
 
 
 def test_a_voice_too_quiet_for_the_detector_is_still_a_turn() -> None:
-    ear = Endpointing(ALICE)
+    ear = an_ear()
     effects = ear.on(Final(heard("Over here."), at_ms=1_000))
     assert kinds(effects) == [SpeechStarted, EagerTurn]
     assert kinds(ear.on(Tick(1_480))) == [TurnEnded]
@@ -169,7 +199,7 @@ def test_two_pauses_wait_for_both_transcripts() -> None:
 
 
 def test_unconfirmed_streaming_transcript_is_used_after_a_delay() -> None:
-    ear = Endpointing(ALICE, confirm_within_ms=350)
+    ear = an_ear(confirm_within_ms=350)
     ear.on(Started(1_000))
     ear.on(Final(heard("I have come back, Grimjaw."), at_ms=1_900, closes=False))
     assert ear.on(Paused(2_000, at_ms=2_200))[1:] == (TickAt(2_350),)
@@ -255,7 +285,7 @@ def test_words_that_come_after_their_turn_ended_are_not_the_next_turns() -> None
 
 
 def test_late_transcript_does_not_repeat_words_of_a_partial() -> None:
-    ear = Endpointing(ALICE)
+    ear = an_ear()
     ear.on(Started(1_000))
     ear.on(Partial(heard("Good evening"), at_ms=1_500, segment=1))
     ear.on(Paused(2_000, at_ms=2_200))
@@ -264,7 +294,7 @@ def test_late_transcript_does_not_repeat_words_of_a_partial() -> None:
 
 
 def test_speech_does_not_end_before_it_began() -> None:
-    ear = Endpointing(ALICE)
+    ear = an_ear()
     ear.on(Started(1_000))
     ear.on(Paused(speech_end_ms=950, at_ms=1_200))
     eager = the(EagerTurn, ear.on(Final(heard("Aye."), at_ms=1_250)))
@@ -314,7 +344,7 @@ def with_words(text: str, *, sound_ms: int | None) -> Heard:
 def test_words_of_later_segments_keep_position_and_known_time(
     second_sound_ms: int | None, times: list[int | None]
 ) -> None:
-    ear = Endpointing(ALICE)
+    ear = an_ear()
     ear.on(Started(1_000))
     ear.on(Final(with_words("Well, now.", sound_ms=5_000), at_ms=1_500, closes=False))
     ear.on(Paused(2_000, at_ms=2_200))
@@ -367,7 +397,7 @@ def test_unfinished_sentences_are_recognised(language: str, text: str, unfinishe
 
 @pytest.mark.parametrize("text", ["Thanks for watching!", "[Music]", "Untertitel der Amara.org-Community"])
 def test_turn_of_a_recognisers_words_for_noise_is_nothing_said(text: str) -> None:
-    ear = Endpointing(ALICE)
+    ear = an_ear()
     ear.on(Started(1_000))
     assert reports(ear.on(Partial(heard(text), at_ms=1_500))) == []
     ear.on(Paused(speech_end_ms=2_000, at_ms=2_200))
@@ -388,6 +418,6 @@ def test_noise_after_words_leaves_the_words() -> None:
 
 
 def test_you_without_detected_speech_is_nothing_said() -> None:
-    ear = Endpointing(ALICE)
+    ear = an_ear()
     ear.on(Final(heard("you"), at_ms=2_300))
     assert kinds(ear.on(Tick(9_000))) == [NothingSaid]

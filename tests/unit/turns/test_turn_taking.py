@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from glyphoxa.domain.heard import EagerTurn, EarEvent, NothingSaid, SpeechPaused, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import PlayerId, TurnId
-from glyphoxa.domain.turn_record import Outcome, Stage
+from glyphoxa.domain.turn_record import AssembledPrompt, Outcome, PromptPart, Stage
 from glyphoxa.turns.turn import (
     AskAgain,
     Begin,
@@ -59,6 +59,32 @@ def test_answer_is_redone_when_final_words_differ() -> None:
     effects = evening.hear(TurnEnded(a_draft(TAMSIN, "Grimjaw, hello there"), 1_500), at_ms=1_500)
     assert [type(e) for e in effects][:4] == [Keep, Cancel, Begin, Commit]
     assert [turn.cancelled_as for turn in evening.cancelled()] == [None]
+
+
+def test_partial_with_other_words_discards_the_prepared_answer() -> None:
+    evening = Evening()
+    evening.hear(SpeechStarted(TAMSIN, 0))
+    evening.hear(EagerTurn(a_draft(TAMSIN, "Grimjaw, is it done?")))
+    prepared = evening.the_turn()
+    prepared.prompt = AssembledPrompt(parts=(PromptPart("persona", "", tokens=700),))
+    assert Cancel(prepared) not in evening.hear(a_partial(TAMSIN, "Grimjaw, is it done"), at_ms=100)
+    assert Cancel(prepared) in evening.hear(a_partial(TAMSIN, "Grimjaw, is it done for"), at_ms=300)
+    evening.hear(EagerTurn(a_draft(TAMSIN, "Grimjaw, is it done for today?")))
+    evening.hear(TurnEnded(a_draft(TAMSIN, "Grimjaw, is it done for today?"), 1_500), at_ms=1_500)
+    assert len(evening.of(Begin)) == 2
+    assert evening.the_turn().discarded_tokens == 700
+
+
+def test_no_answer_is_prepared_after_too_many_discarded_tokens() -> None:
+    evening = Evening()
+    evening.talk.max_discarded_tokens = 1_000
+    evening.hear(SpeechStarted(TAMSIN, 0))
+    for words in ("Grimjaw, is it?", "Grimjaw, is it done?", "Grimjaw, is it done now?"):
+        evening.hear(EagerTurn(a_draft(TAMSIN, words)))
+        evening.the_turn().prompt = AssembledPrompt(parts=(PromptPart("persona", "", tokens=700),))
+    effects = evening.hear(EagerTurn(a_draft(TAMSIN, "Grimjaw, is it done now or not?")))
+    assert not [effect for effect in effects if isinstance(effect, Begin)]
+    assert len(evening.of(Begin)) == 2
 
 
 def test_case_and_punctuation_do_not_make_words_different() -> None:
