@@ -219,6 +219,8 @@ class OpenTurns:
 
 _CLAUSE_MS = 1_000
 """An answer is heard within this time after its first word, so a filler would delay it."""
+_SILENT_MS = 3_000
+"""Longest silence after a player's words before a filler, although the first words of an answer are there."""
 
 
 class Overdue(Enum):
@@ -276,4 +278,5 @@ class Patience:
             return turn.released_ms + self.reply_deadline_ms
         # After waiting for another NPC to finish, do not wait as long again.
         due_ms = max(turn.released_ms, turn.committed_ms + self.filler_after_ms)
-        return due_ms if turn.first_word_ms is None else max(due_ms, turn.first_word_ms + _CLAUSE_MS)
+        clause_ms = due_ms if turn.first_word_ms is None else max(due_ms, turn.first_word_ms + _CLAUSE_MS)
+        return min(clause_ms, max(due_ms, turn.draft.speech_end_ms + _SILENT_MS))

@@ -251,6 +251,15 @@ def test_a_filler_after_all_when_the_first_words_do_not_become_a_clause() -> Non
     assert Fill(turn) in evening.talk.tick(at_ms=2_600)
 
 
+def test_filler_comes_three_seconds_after_the_words_at_the_latest() -> None:
+    evening = Evening(filler_after_ms=700)
+    evening.says(TAMSIN, "Grimjaw, hello.", at_ms=0)  # they end at 500
+    turn = evening.the_turn()
+    evening.talk.on_stage(turn, Stage.FIRST_TOKEN, at_ms=3_000)
+    assert Fill(turn) not in evening.talk.tick(at_ms=3_400)
+    assert Fill(turn) in evening.talk.tick(at_ms=3_500)
+
+
 def test_an_answer_that_waits_for_a_tool_is_led_in_by_a_filler_once() -> None:
     evening = Evening()
     evening.says(TAMSIN, "Grimjaw, hello.", at_ms=0)
