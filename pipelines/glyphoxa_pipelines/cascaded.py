@@ -60,7 +60,7 @@ def stages(
     """
     settings = spec.settings
     profile, budgets = settings.profile, settings.budgets
-    rules = rules or CharacterRules(spec)
+    rules, model = rules or CharacterRules(spec), llm or llm_of(spec)
     is_smaller = spec.gathered_for is not None and budgets.history_tokens < spec.gathered_for.history_tokens
     memory = HotContextInjector(
         spec.context,
@@ -69,7 +69,8 @@ def stages(
         shrug=rules.shrug if profile.needs_repairs else None,
         shape=PromptShape(settings.facts_at, budgets.window_tokens, budgets if is_smaller else None),
     )
-    return [memory, llm or llm_of(spec), ToolRounds(), SpokenText(speaker, rules), tts or tts_of(spec), speaker]
+    memory.reads_ahead = isinstance(model, SpokenLLM) and model.reads_ahead
+    return [memory, model, ToolRounds(), SpokenText(speaker, rules), tts or tts_of(spec), speaker]
 
 
 class CharacterRules:

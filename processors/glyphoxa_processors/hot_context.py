@@ -60,6 +60,9 @@ class HotContextInjector(FrameProcessor):
         tools: Tools for the model; declared according to the turn's tier.
         shrug: Chooses a line if the NPC knows nothing about the question, instead of asking the model. None: always ask
             the model.
+
+    Attributes:
+        reads_ahead: Whether a stage reads the prompt of a `PrimeFrame`. Otherwise it is passed on as it is.
     """
 
     def __init__(
@@ -72,6 +75,7 @@ class HotContextInjector(FrameProcessor):
         shape: PromptShape = USUAL_SHAPE,
     ) -> None:
         super().__init__()
+        self.reads_ahead = True
         self._source = source
         self._speaker = speaker
         self._tools = tools
@@ -87,7 +91,7 @@ class HotContextInjector(FrameProcessor):
                 self._turn = turn
                 await self._answer(turn, prompt)
                 return
-            case PrimeFrame(prompt=prompt):
+            case PrimeFrame(prompt=prompt) if self.reads_ahead:
                 hot = self._source.gather_nowait(prompt.npc, prompt.question, asker=prompt.speaker_name)
                 frame = PrimeFrame(composed(prompt, hot, self._shape).prompt)
             case SecondTryFrame():

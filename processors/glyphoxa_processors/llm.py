@@ -136,6 +136,11 @@ class SpokenLLM(LLMService[OpenAILLMAdapter]):
             case _:
                 await self.push_frame(frame, direction)
 
+    @property
+    def reads_ahead(self) -> bool:
+        """Whether it reads the prompt of a `PrimeFrame`."""
+        return self._cache is not None
+
     async def wait_until_primed(self) -> None:
         """Wait until the last `PrimeFrame` is in the endpoint's cache, or was cancelled."""
         if self._priming is not None:
@@ -259,7 +264,7 @@ class SpokenLLM(LLMService[OpenAILLMAdapter]):
                     raise
 
     def _prime(self, frame: PrimeFrame) -> None:
-        if self._cache is not None:
+        if self.reads_ahead:
             self.stop_priming()
             self._priming = self.create_task(self._read_in(frame), "prime")
         elif not self._chat.connection.is_open:

@@ -374,6 +374,14 @@ async def test_priming_reads_the_prompt_in_and_gives_way_to_a_begin(server: Mode
         assert (await play.finished()).heard == "Well met. The blade is ready."
 
 
+async def test_no_prompt_is_made_for_a_model_that_reads_none_ahead(server: ModelServer) -> None:
+    memory = Memory()
+    async with stage(server, context=memory, llm=a_model(server)) as play:
+        play.mouth.prime(prompt("How is"))
+        await play.answered()
+    assert memory.read_ahead == []
+
+
 @pytest.mark.parametrize(("is_bare", "n_read", "done"), [(True, 500, 1), (True, 3, 0), (False, 500, 0)])
 async def test_what_is_read_of_a_persona_is_kept_and_nothing_of_the_talk(
     server: ModelServer, is_bare: bool, n_read: int, done: int

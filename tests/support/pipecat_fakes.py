@@ -108,6 +108,7 @@ class Memory:
     told: tuple[str, ...] = ()
     direction: str = ""
     asked: list[str] = field(default_factory=list)
+    read_ahead: list[str] = field(default_factory=list)
 
     async def gather(self, npc: NpcId, question: str, *, asker: str = "", within_ms: int = 0) -> HotContext:
         self.asked.append(question)
@@ -116,6 +117,7 @@ class Memory:
         )
 
     def gather_nowait(self, npc: NpcId, question: str, *, asker: str = "") -> HotContext:
+        self.read_ahead.append(question)
         return HotContext(self.facts, omitted=self.omitted)
 
 
