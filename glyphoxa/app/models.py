@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from loguru import logger
 from numpy import float32
@@ -131,12 +131,23 @@ async def load_local_models(
             if name != NONE and not runs_here(section, name):
                 await asyncio.to_thread(maker_of, find(section, name), section=section)
     here = _local_sections(settings)
-    return LocalModels(
-        llama=await load_llama(settings, stack, slots=slots) if LLM in here else None,
-        whisper=await load_whisper(settings, language) if STT in here else None,
-        hibari=await load_hibari(settings) if TTS in here else None,
-        minilm=await load_minilm(settings) if EMBEDDINGS in here else None,
+
+    async def loaded(section: str, load: Callable[[], Awaitable[object]]) -> Any:
+        return await load() if section in here else None
+
+    # Together, because the language model also waits for the disk. All end before a failure is raised: a thread that
+    # loads a model cannot be stopped.
+    found: Sequence[Any] = await asyncio.gather(
+        loaded(STT, lambda: load_whisper(settings, language)),
+        loaded(LLM, lambda: load_llama(settings, stack, slots=slots)),
+        loaded(TTS, lambda: load_hibari(settings)),
+        loaded(EMBEDDINGS, lambda: load_minilm(settings)),
+        return_exceptions=True,
     )
+    for failure in found:
+        if isinstance(failure, BaseException):
+            raise failure
+    return LocalModels(*found)
 
 
 async def load_llama(
