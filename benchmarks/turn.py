@@ -106,6 +106,7 @@ def figures(turns: Sequence[TurnHeard], *, expected_ms: float) -> dict[str, Any]
         "hot_context_p50_ms": percentile(context, 50),
         "hot_context_p95_ms": percentile(context, 95),
         "outcomes": dict(Counter(heard.outcome for heard in turns)),
+        "discarded_tokens": sum(heard.record.discarded_tokens for heard in turns if heard.record is not None),
         "turns": len(turns),
         "rss_mb": rss_mb(),
     }
