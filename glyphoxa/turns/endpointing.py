@@ -49,20 +49,14 @@ from glyphoxa.domain.heard import (
     TurnEnded,
 )
 from glyphoxa.domain.ids import PlayerId
-from glyphoxa.language.language_data import Lexicon, lexicon
+from glyphoxa.language.language_data import lexicon
 from glyphoxa.language.table_talk import is_noise, without_noise
 
 # Whether speech sounds unfinished.
 
 
-_HALF_WORDS = 7
-"""A longer subordinate clause is complete without a comma."""
-
 _SPELLED = re.compile(r"(?:\b[A-ZÄÖÜ][\s,.-]+)+[A-ZÄÖÜ]$")
 """Spelled letters as recognisers write them: "K-O-R", "K, O, R"."""
-
-_OPENING_WORDS = 4
-"""Words of a greeting with a two-word name."""
 
 
 def sounds_unfinished(text: str, *, language: str = "en") -> bool:
@@ -70,13 +64,9 @@ def sounds_unfinished(text: str, *, language: str = "en") -> bool:
 
     >>> sounds_unfinished("How is my blade?")
     False
-    >>> sounds_unfinished("Good evening, Grimjaw.")
-    True
     >>> sounds_unfinished("I would like the")
     True
     >>> sounds_unfinished("I have a question, and.")
-    True
-    >>> sounds_unfinished("If you help us.")
     True
     >>> sounds_unfinished("His name is spelled K-O-R.")
     True
@@ -89,22 +79,9 @@ def sounds_unfinished(text: str, *, language: str = "en") -> bool:
     words = ending.rstrip(".")
     last = words.rpartition(" ")[2].lower()
     known = lexicon("unfinished", language)
-    if _only_opens(ending, known) or _SPELLED.search(words) or _is_half(words, known):
+    if _SPELLED.search(words) or last in known.words("never_last") or last in known.words("hesitations"):
         return True
-    return last in known.words("never_last") or last in known.words("hesitations") or not ending.endswith(".")
-
-
-def _only_opens(text: str, known: Lexicon) -> bool:
-    """Return whether the text is only a greeting or a call, so that the subject follows after a breath."""
-    spoken = [word.strip(".,") for word in text.lower().split()]
-    return len(spoken) <= _OPENING_WORDS and spoken[:1] != [] and spoken[0] in known.words("openers")
-
-
-def _is_half(text: str, known: Lexicon) -> bool:
-    """Return whether the last sentence is a clause that needs another one."""
-    sentence = re.split(r"[.?!]\s+", text)[-1]
-    first = sentence.partition(" ")[0].lower()
-    return first in known.words("subordinates") and "," not in sentence and sentence.count(" ") < _HALF_WORDS
+    return not ending.endswith(".")
 
 
 _SHORT, _LONG = 4, 7
@@ -264,7 +241,7 @@ class Endpointing:
         draft = Draft(self.player, whole, self._began_ms, partial.at_ms)
         reported = PartialHeard(self.player, whole, partial.at_ms)
         # A recogniser of whole recordings ends each of its partials with a full stop.
-        if self.confirm_within_ms is None or is_noise(draft) or sounds_unfinished(whole.text, language=self.language):
+        if self.confirm_within_ms is None or is_noise(draft) or self.wait_ms(whole.text) >= self.unfinished_ms:
             return (reported,)
         return (reported, EagerTurn(draft))
 

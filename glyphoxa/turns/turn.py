@@ -132,8 +132,8 @@ class Turn:
         return self.reply.rstrip().endswith("?")
 
     def answers_to(self, npc: NpcId | None, question: SpokenQuestion) -> bool:
-        """Return whether it is this NPC's answer to these words."""
-        return self.npc == npc and same_words(self.question.text, question.text)
+        """Return whether it is, or will be, this NPC's answer to these words."""
+        return self.npc == npc and not self.has_failed and same_words(self.question.text, question.text)
 
     def commit(self, draft: Draft, addressed: Addressed, *, at_ms: int) -> None:
         """Make the turn final: its question is `draft`."""

