@@ -2,19 +2,21 @@
 
     python -m benchmarks.address FILE [--failures FILE] [--kind KIND ...] [--words]
 
-A case is a line of JSON: the NPCs and players of a table, what was said before, and what a player says now. The parts
-that find names and decide are those of a table. They receive the earlier lines as a table sends them: a player whom an
-NPC answered is in conversation with it. The product finds out by itself whether words were meant for another player.
+A case is a line of JSON: the NPCs and players of a table, what was said before, and what a player says now. A file
+`*.txt` is the talk of a world instead, of which each labelled line is a case (benchmarks/README.md describes both). The
+parts that correct names, find them and decide are those of a table, and they receive the earlier lines as a table does.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from pathlib import Path
 from time import perf_counter_ns
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy import float32
@@ -28,10 +30,14 @@ from glyphoxa.domain.campaign import Campaign, Entity, Npc, Player, Scene
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId
 from glyphoxa.language.roles import cast_of
+from glyphoxa.names.people import CallForms
+from glyphoxa.names.table_names import TableNames
 from glyphoxa.turns.address import Addressed, Addressing, Embed, Expertise
 from glyphoxa.turns.questions import Questions
 
 NOW_MS = 10_000_000
+DMS: Final = ("DM", "GM", "SL")
+"""Names of players who tell the story."""
 
 
 class CaseNpc(BaseModel):
@@ -64,6 +70,8 @@ class Case(BaseModel):
     Attributes:
         expected: Ids of the NPCs that should answer, the first speaker first; empty for nobody.
         kind: For figures by kind; "" for none.
+        to_player: The player that it is meant for, if the label tells.
+        world: The file that it is from.
     """
 
     id: str
@@ -75,6 +83,8 @@ class Case(BaseModel):
     text: str
     expected: list[str]
     kind: str = ""
+    to_player: str | None = None
+    world: str = ""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -105,7 +115,87 @@ def read_cases(path: Path) -> list[Case]:
     Raises:
         InvalidInput: The file is missing, or a line is not a case.
     """
-    return read_rows(path, _case)
+    cases = _World(path).cases if path.suffix == ".txt" else read_rows(path, _case)
+    return [case.model_copy(update={"world": path.stem}) for case in cases]
+
+
+_HEADER: Final = re.compile(r"(world|language|npc|player|scene): ?(.*)")
+_SAID: Final = re.compile(r"([\d.]+) (\S+) > (\S+) : (.*?)(?: \{(\w+)\})?")
+_SECONDS_A_WORD: Final = 0.35
+_MOST_BEFORE: Final = 12
+
+
+class _World:
+    """Reads a file of a world.
+
+    Attributes:
+        cases: One for each labelled line.
+
+    Raises:
+        InvalidInput: The file is missing, or a line has another form.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.cases: list[Case] = []
+        self._language = "en"
+        self._npcs: dict[str, CaseNpc] = {}
+        self._players: list[CasePlayer] = []
+        self._before: list[tuple[float, SaidBefore]] = []
+        self._seconds = 0.0
+        try:
+            text = path.read_text("utf-8")
+        except OSError as error:
+            raise InvalidInput(f"{path}: {error.strerror}") from error
+        for number, line in enumerate(text.splitlines(), start=1):
+            if not line.strip() or line.startswith("#"):
+                continue
+            if (header := _HEADER.fullmatch(line)) is not None:
+                self._take(header[1], header[2])
+            elif (said := _SAID.fullmatch(line)) is not None:
+                self._say(*said.groups())
+            else:
+                valid = "a header, or: seconds speaker > addressee : text {kind}"
+                raise InvalidInput(f"{path}:{number}: {line[:80]!r}; valid: {valid}")
+
+    def _take(self, key: str, value: str) -> None:
+        parts = [part.strip() for part in value.split("|")]
+        match key:
+            case "language":
+                self._language = value
+            case "npc":
+                id_, name, aliases, role, *more = parts
+                known = [alias for each in aliases.split(",") if (alias := each.strip())]
+                self._npcs[id_] = CaseNpc(id=id_, name=name, aliases=known, role=role, address_only=bool(more))
+            case "player":
+                self._players.append(CasePlayer(id=parts[0], name=parts[1]))
+            case "scene":
+                here = {part.strip() for part in value.split(",")}
+                self._npcs = {id_: npc.model_copy(update={"present": id_ in here}) for id_, npc in self._npcs.items()}
+                self._before.clear()
+
+    def _say(self, pause: str, speaker: str, to: str, text: str, kind: str | None) -> None:
+        self._seconds += float(pause)
+        to_all = [] if to == "-" else to.split("+")
+        if kind is not None:
+            before = [
+                said.model_copy(update={"seconds_ago": self._seconds - at}) for at, said in self._before[-_MOST_BEFORE:]
+            ]
+            case = Case(
+                id=f"{len(self.cases)}",
+                language=self._language,
+                npcs=[*self._npcs.values()],
+                players=self._players,
+                before=before,
+                speaker=speaker,
+                text=text,
+                expected=[each for each in to_all if each in self._npcs],
+                kind=kind,
+                to_player=next((each for each in to_all if each not in self._npcs), None),
+            )
+            self.cases.append(case)
+        self._seconds += len(text.split()) * _SECONDS_A_WORD
+        said = SaidBefore(speaker=speaker, text=text, to=to_all[0] if to_all else None, seconds_ago=0)
+        self._before.append((self._seconds, said))
 
 
 def _case(row: dict[str, Any]) -> Case:
@@ -138,33 +228,63 @@ def campaign_of(case: Case) -> Campaign:
         entities=(Entity(place, "location", "the place"), *(Entity(n.entity_id, "npc", n.name) for n in npcs)),
         relationships=(),
         npcs=npcs,
-        players=tuple(Player(PlayerId(player.id), player.name) for player in case.players),
+        players=tuple(Player(PlayerId(each.id), each.name, dm=each.name.upper() in DMS) for each in case.players),
         scenes=(Scene(SceneId("here"), place, tuple(NpcId(npc.id) for npc in case.npcs if npc.present)),),
     )
 
 
+class CaseTable(NamedTuple):
+    """The people of a case, and how they are named and called."""
+
+    campaign: Campaign
+    names: TableNames
+    forms: CallForms
+
+
+@lru_cache(128)
+def _table_of(people: str) -> CaseTable:
+    campaign = campaign_of(Case.model_validate_json(people))
+    settings = CorrectionSettings()
+    names = make_names(campaign, settings, None, now_ms=lambda: NOW_MS, wait_until_logged=_never_logged)
+    return CaseTable(campaign, names, CallForms.at_table(campaign, names.current))
+
+
+def table_of(case: Case) -> CaseTable:
+    """Return the table of a case; the same for all cases with the same people, whoever is present."""
+    npcs = [npc.model_copy(update={"present": True}) for npc in case.npcs]
+    people = Case(id="", language=case.language, players=case.players, npcs=npcs, speaker="", text="", expected=[])
+    return _table_of(people.model_dump_json())
+
+
 def decided(case: Case, embed: Embed | None = None) -> tuple[Addressed, float]:
     """Return the product's decision on the last words, and its time in milliseconds."""
-    campaign = campaign_of(case)
-    names = make_names(campaign, CorrectionSettings(), None, now_ms=lambda: NOW_MS, wait_until_logged=_never_logged)
+    campaign, names, _ = table_of(case)
     by_meaning = None if embed is None else Expertise.of(campaign, embed).fitting
-    addressing = Addressing(cast_of(campaign), by_meaning)
+    addressing = Addressing(cast_of(campaign), by_meaning, dms=dms_of(campaign))
     questions = Questions(names.understand, {npc.id: npc.name for npc in campaign.npcs}, addressing)
     questions.move([NpcId(npc.id) for npc in case.npcs if npc.present])
-    npcs, players = {npc.id for npc in case.npcs}, {player.id for player in case.players}
+    retell(case, questions.addressing)
+    text = names.correct(case.text).text
+    began_ns = perf_counter_ns()
+    addressed = questions.decide(PlayerId(case.speaker), text, at_ms=NOW_MS)
+    return addressed, (perf_counter_ns() - began_ns) / 1e6
+
+
+def dms_of(campaign: Campaign) -> frozenset[PlayerId]:
+    return frozenset(player.id for player in campaign.players if player.dm)
+
+
+def retell(case: Case, addressing: Addressing) -> None:
+    """Tell what was said before, as a table does."""
+    npcs = {npc.id for npc in case.npcs}
     for said in sorted(case.before, key=lambda said: -said.seconds_ago):
         at_ms = NOW_MS - round(said.seconds_ago * 1_000)
         if said.speaker in npcs:
-            if said.to in players:
-                questions.addressing.remember(PlayerId(str(said.to)), NpcId(said.speaker), at_ms=at_ms)
-        elif said.to in npcs:
-            questions.addressing.remember(PlayerId(said.speaker), NpcId(str(said.to)), at_ms=at_ms)
+            to = PlayerId(said.to) if said.to is not None else None
+            addressing.answered(NpcId(said.speaker), to, said.text, at_ms=at_ms)
         else:
-            player = PlayerId(said.speaker)
-            questions.passed(player, questions.decide(player, said.text, at_ms=at_ms), at_ms=at_ms)
-    began_ns = perf_counter_ns()
-    addressed = questions.decide(PlayerId(case.speaker), case.text, at_ms=NOW_MS)
-    return addressed, (perf_counter_ns() - began_ns) / 1e6
+            to_npc = NpcId(said.to) if said.to is not None else None
+            addressing.said(PlayerId(said.speaker), to_npc, said.text, at_ms=at_ms)
 
 
 def _embeddings() -> Embed:

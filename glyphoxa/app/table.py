@@ -61,7 +61,7 @@ from glyphoxa.prompt.wording import SaidWhen, wording
 from glyphoxa.transcript.journal import SessionMark
 from glyphoxa.transcript.ports import MemorySearch
 from glyphoxa.transcript.sessions import DM_VIEW, LastSessions, View
-from glyphoxa.turns.address import Addressing, Expertise
+from glyphoxa.turns.address import THRESHOLDS, Addressing, Expertise
 from glyphoxa.turns.barge_in import BargeIn
 from glyphoxa.turns.open_turns import Floor, OpenTurns, Patience
 from glyphoxa.turns.questions import DmControls, Questions
@@ -323,13 +323,19 @@ class TableBuilder:
         if minilm is not None and len(campaign.npcs) > 1:
             expertise = await asyncio.to_thread(Expertise.of, campaign, minilm.embed)
         called = {npc.id: npc.name for npc in campaign.npcs}
+        dms = {each.id for each in campaign.players if each.dm}
         floor = Floor(gap_ms=settings.turns.gap_ms, jitter=partial(Random().uniform, -1, 1))
         return TurnTaking(
             Questions(
                 self.names.understand,
                 called,
-                Addressing(cast_of(campaign), expertise.fitting if expertise is not None else None),
-                DmControls({each.id for each in campaign.players if each.dm}),
+                Addressing(
+                    cast_of(campaign),
+                    expertise.fitting if expertise is not None else None,
+                    THRESHOLDS[settings.turns.eagerness],
+                    dms,
+                ),
+                DmControls(dms),
             ),
             barge_in=BargeIn(after_ms=settings.turns.barge_in_ms),
             npc_to_npc=settings.turns.npc_to_npc,

@@ -15,9 +15,9 @@ from typing import Final
 
 from glyphoxa.chronicle.talk import NumberedUtterance
 from glyphoxa.domain.heard import Utterance
+from glyphoxa.language.calls import tokens_of
 from glyphoxa.language.language_data import lexicon
-from glyphoxa.language.sentence_form import sentences_of
-from glyphoxa.language.sentences import parts_of
+from glyphoxa.language.sentences import parts_of, sentences
 from glyphoxa.world.event_log import Cause
 from glyphoxa.world.graph import ConsentChange
 
@@ -28,6 +28,8 @@ _MOST: Final = 500
 _OWN_WORDS: Final = 4
 """With at least so many words before the request, it refers to its own line."""
 _WORDS: Final = lexicon("consent")
+_QUOTED: Final = re.compile(r"[\"“„»«][^\"”“«»]*(?:[\"”“«»]|$)")
+"""Words of others: a player asks for nothing by repeating them."""
 
 
 class ConsentRequest(Enum):
@@ -128,8 +130,8 @@ class SpokenRequests:
 def _found(text: str) -> tuple[ConsentRequest, int] | None:
     """The first request of a line, and the number of words before it."""
     n_words = 0
-    for sentence in (each for part in parts_of(text) for each in sentences_of(part, ())[0]):
-        plain = sentence.text
+    for sentence in (each for part in parts_of(text) for each in sentences(_QUOTED.sub(" ", part))):
+        plain = " ".join(token.text for token in tokens_of(sentence)).rstrip(" .!?…")
         for kind, pattern in () if _NO_REQUEST.search(plain) else _PATTERNS.items():
             if (match := pattern.search(plain)) is not None:
                 return kind, n_words + len(plain[: match.start()].split())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
@@ -29,7 +30,7 @@ from glyphoxa.chronicle.talk import (
 from glyphoxa.chronicle.utterance_nodes import said_in_words
 from glyphoxa.domain.campaign import Entity
 from glyphoxa.domain.ids import EntityId, UtteranceId
-from glyphoxa.language.calls import CallKind, NamedPlace, calls_in
+from glyphoxa.language.calls import NamedPlace, calls_in
 from glyphoxa.language.language_data import primary_language
 from glyphoxa.language.new_names import NewName, name_finder
 from glyphoxa.language.roles import OTHERS
@@ -74,14 +75,15 @@ def _inflected(name: str) -> Iterator[str]:
         yield " ".join((words[0] + "n", *words[1:-1], words[-1] + "es"))
 
 
+_PERHAPS_CALLED: Final = -3.0
+"""Log odds from which a name before a comma may be a call: no relation is better than one of the wrong person."""
+
+
 def without_called(text: str, named: Sequence[NamedPlace]) -> list[NamedPlace]:
     """Return the names without those of people who are spoken to, set apart by punctuation."""
-    calls = calls_in(text, named).of
-    return [
-        each
-        for each, call in zip(named, calls, strict=True)
-        if call is not CallKind.CALLED or text[each.end : each.end + 1].isspace()
-    ]
+    ends = (text[each.end : each.end + 1] for each in named)
+    least = (_PERHAPS_CALLED if end == "," else math.inf if end.isspace() else 0.0 for end in ends)
+    return [each for each, odds, call in zip(named, calls_in(text, named), least, strict=True) if odds <= call]
 
 
 def meant_in(

@@ -9,7 +9,7 @@ from typing import Final
 
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId, UtteranceId
-from glyphoxa.language.sentence_form import form_of, sentences_of
+from glyphoxa.language.sentence_form import only_asks
 from glyphoxa.language.table_talk import is_out_of_character
 from glyphoxa.world.state import WorldEntity
 
@@ -72,9 +72,7 @@ def tellable(said: Iterable[Utterance]) -> list[Utterance]:
 def _states(text: str) -> bool:
     if is_out_of_character(text):
         return False  # of a session that was stored before asides were marked
-    spoken, narrated = sentences_of(text, ())
-    forms = ((each.end, form_of(each)) for each in spoken)
-    return bool(narrated) or any(end != "?" and not (form.question and form.second) for end, form in forms)
+    return not only_asks(text)
 
 
 # Cutting the transcript into stretches.

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from ipaddress import ip_network
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, model_validator
 from pydantic_core import CoreSchema, core_schema
@@ -156,6 +156,8 @@ class TurnsSettings(Section):
             this in a room where microphones pick up the NPCs.
         npc_to_npc: How many replies in a row NPCs may give to each other when one calls another by name. With 0, they
             answer only players.
+        eagerness: How readily NPCs answer words that may not be meant for them: `quiet`, `balanced` or `eager`. With
+            `balanced`, an answer that nobody wanted counts as much as three questions that nobody answered.
     """
 
     pause_ms: Annotated[int, Field(ge=50, le=2000)] = 200
@@ -168,6 +170,7 @@ class TurnsSettings(Section):
     gap_ms: Annotated[int, Field(ge=0, le=2000)] = GAP_MS
     barge_in_ms: Annotated[int, Field(ge=0, le=2000)] = BARGE_IN_MS
     npc_to_npc: Annotated[int, Field(ge=0, le=10)] = 0
+    eagerness: Literal["quiet", "balanced", "eager"] = "balanced"
 
     def contradictions(self) -> Wrong:
         for shorter, longer in pairwise(("pause_ms", "end_of_turn_ms", "unfinished_ms")):

@@ -23,10 +23,9 @@ from typing import Final, Self
 
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.ids import EntityId, NpcId, PlayerId
-from glyphoxa.language.calls import CALLED, CallKind, Calls, NamedPlace, calls_in
+from glyphoxa.language.calls import NamedPlace, Token, calls_in, tokens_of
 from glyphoxa.language.language_data import lexicon
 from glyphoxa.language.roles import ARTICLES, KIN, TITLES, CastMember, cast_of, same_titles, trades_of
-from glyphoxa.language.sentence_form import Form, all_of, form_of
 from glyphoxa.language.table_talk import marked_out_of_character, out_of_character
 from glyphoxa.language.words import Word, fold, words
 from glyphoxa.names.gazetteer import Gazetteer
@@ -47,6 +46,10 @@ _WITHIN: Final = frozenset(map(fold, lexicon("names").words("within")))
 _MY: Final = lexicon("chronicle").words("my")
 _ARTICLES: Final = tuple(ARTICLES)
 _SHORTEST_SOUND_ALIKE: Final = 4
+NOT_CALLED: Final = -10.0
+CERTAIN: Final = 10.0
+_CLEARLY: Final = 2.0
+"""Log odds that somebody is called. Somebody whom nobody plays must be called clearly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +59,11 @@ class AddresseeMention:
     Attributes:
         npc: The NPC; None for a player, or for somebody whom nobody plays.
         position: Index of its first word.
-        call: How it is addressed; None inside a quotation or a stage direction.
-        is_sure: It is certainly called, which is enough to conclude that somebody absent was meant.
+        called: Log odds that it is addressed, not talked about; see `glyphoxa.language.calls`.
         is_whispered: It names the addressee of the whole text: "(to Mira) ...".
         is_played: An NPC or a player has this name, not only an entity of the story.
         is_role: A word for a trade instead of a name: "smith".
-        is_of_several: Several NPCs of the scene are called by it.
+        is_guess: It only sounds like the name.
         player: The player, if it is a player's name.
         start: Offset of its first character in the text; `end` is one past the last.
     """
@@ -69,53 +71,47 @@ class AddresseeMention:
     npc: NpcId | None
     name: str
     position: int
-    call: CallKind | None = CallKind.ABOUT
-    is_sure: bool = False
+    called: float = NOT_CALLED
     is_whispered: bool = False
     is_played: bool = True
     player: PlayerId | None = None
     start: int = 0
     end: int = 0
     is_role: bool = False
-    is_of_several: bool = False
+    is_guess: bool = False
 
     @property
     def is_called(self) -> bool:
         """Whether it is addressed rather than talked about."""
-        return self.call in CALLED
+        return self.called > 0
 
 
 @dataclass(frozen=True, slots=True)
 class Understood:
-    """Result of reading a line: who is named and called in it, and the form of its sentences.
+    """Result of reading a line: who is named and called in it.
 
     Attributes:
         mentions: The people named in it, in order. Those who share a name have the same position.
-        forms: The form of each spoken sentence; `whole` is their union.
-        is_denial: Somebody is explicitly excluded, named or not.
+        tokens: Its words, with the names replaced by what they are.
         is_marked: It is marked as out of character.
         topic: Its real-world topic in words; None if it may be part of the story.
     """
 
     text: str
     mentions: tuple[AddresseeMention, ...]
-    forms: tuple[Form, ...]
-    whole: Form
-    is_denial: bool
+    tokens: tuple[Token, ...]
     is_marked: bool
     topic: str | None
 
     @classmethod
-    def of(cls, text: str, mentions: Sequence[AddresseeMention] = (), calls: Calls | None = None) -> Self:
+    def of(cls, text: str, mentions: Sequence[AddresseeMention] = (), tokens: Sequence[Token] | None = None) -> Self:
         """Add the rest to the mentions in a text.
 
         Args:
-            calls: The calls in the text, if names were found.
+            tokens: The words with the names, if names were found.
         """
-        calls = calls or calls_in(text, ())
-        forms = tuple(form_of(sentence) for sentence in calls.sentences)
-        marked, topic = marked_out_of_character(text), out_of_character(text)
-        return cls(text, tuple(mentions), forms, all_of(forms), calls.is_denial, marked, topic)
+        words = tokens_of(text) if tokens is None else tuple(tokens)
+        return cls(text, tuple(mentions), words, marked_out_of_character(text), out_of_character(text))
 
     @property
     def calls_somebody(self) -> bool:
@@ -210,7 +206,7 @@ def _ranks(entry: Entry, member: CastMember | None) -> Iterator[str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Place(NamedPlace):
+class AddressPlace(NamedPlace):
     """Words that name somebody, and the candidates.
 
     Attributes:
@@ -218,7 +214,6 @@ class _Place(NamedPlace):
         is_only_called: Elsewhere it names nobody.
         is_trade: It is the last word of a role, or a trade of nobody here.
         is_rank: It is a title or another word of a role.
-        is_guess: It only sounds like the name.
     """
 
     first: int
@@ -227,50 +222,52 @@ class _Place(NamedPlace):
     is_only_called: bool = False
     is_trade: bool = False
     is_rank: bool = False
-    is_guess: bool = False
 
 
 def understand(text: str, forms: CallForms) -> Understood:
-    """Return the people named in a text, who is called, and the form of its sentences."""
+    """Return the people named in a text and who is called."""
+    places = places_in(text, forms)
+    called = calls_in(text, places)
+    people = [one for place, odds in zip(places, called, strict=True) for one in _mentions(place, odds, forms)]
+    whispered = _whispered(text, people)
+    if whispered is not None:
+        people = [whispered, *(each for each in people if each.position > whispered.position)]
+    return Understood.of(text, people, tokens_of(text, places))
+
+
+def places_in(text: str, forms: CallForms) -> list[AddressPlace]:
+    """Return where people are named in a text, in order."""
     spoken = words(text)
     places = _places(spoken, forms)
     if not any(_is_listened_for(place, forms) and not place.is_only_called for place in places):
         places = sorted((*places, *_sound_alikes(spoken, places, forms)), key=lambda place: place.first)
-    calls = calls_in(text, places)
-    found = [*zip(places, calls.of, (number in calls.sure for number in range(len(places))), strict=True)]
-    if any(place.is_only_called and _is_listened_for(place, forms) and call in CALLED for place, call, _ in found):
-        found = [one for one in found if not one[0].is_guess]
-    people = [mention for place, call, is_sure in found for mention in _mentions(place, call, is_sure, forms)]
-    whispered = _whispered(text, people)
-    if whispered is not None:
-        people = [whispered, *(each for each in people if each.position > whispered.position)]
-    return Understood.of(text, people, calls)
+    is_ordinary = forms.names.vocabulary.is_ordinary
+    plain = (all(is_ordinary(word.full) for word in spoken[place.first : place.last + 1]) for place in places)
+    return [replace(place, is_ordinary=each) for place, each in zip(places, plain, strict=True)]
 
 
-def _is_listened_for(place: _Place, forms: CallForms) -> bool:
+def _is_listened_for(place: AddressPlace, forms: CallForms) -> bool:
     return not place.is_trade and any(entry.entity_id in forms.people for entry in place.meant)
 
 
-def _mentions(place: _Place, call: CallKind | None, is_sure: bool, forms: CallForms) -> Iterator[AddresseeMention]:
+def _mentions(place: AddressPlace, called: float, forms: CallForms) -> Iterator[AddresseeMention]:
     """Yield a mention of each person that a place may mean."""
     mention = AddresseeMention(
         None,
         place.name,
         place.first,
-        call,
-        is_sure,
+        called,
         is_played=False,
         start=place.start,
         end=place.end,
         is_role=place.is_role,
+        is_guess=place.is_guess,
     )
     if place.is_trade and not place.meant:
         yield mention  # who calls a guard does not mean the innkeeper
     for entry in place.meant:
         is_person = entry.entity_type in ("npc", "player")
-        if place.is_only_called and not mention.is_called:
-            continue
-        if entry.entity_id not in forms.people and not (is_sure and is_person):
+        if entry.entity_id not in forms.people and not (called > _CLEARLY and is_person):
             continue
         member, _ = forms.cast.get(entry.entity_id, (None, entry))
         player = PlayerId(entry.entity_id) if entry.entity_type == "player" else None
@@ -283,11 +280,11 @@ def _mentions(place: _Place, call: CallKind | None, is_sure: bool, forms: CallFo
         )
 
 
-def _places(spoken: Sequence[Word], forms: CallForms) -> list[_Place]:
+def _places(spoken: Sequence[Word], forms: CallForms) -> list[AddressPlace]:
     """The places of names and roles, without overlap: the longest from left to right, names with their titles."""
     named = {mention.first: mention for mention in forms.names.mentions_in(spoken)}
     ends = {at: mention.last for mention in named.values() for at in range(mention.first, mention.last + 1)}
-    found: list[_Place] = []
+    found: list[AddressPlace] = []
     at = 0
     while at < len(spoken):
         mention, place = named.get(at), _longest_form(spoken, at, ends, forms)
@@ -308,14 +305,15 @@ def _places(spoken: Sequence[Word], forms: CallForms) -> list[_Place]:
 
 def _place(
     spoken: Sequence[Word], first: int, last: int, meant: Sequence[Entry], *, name: str = "", **is_: bool
-) -> _Place:
+) -> AddressPlace:
     start, end = spoken[first].start, spoken[last].end
-    return _Place(
+    return AddressPlace(
         name=name or spoken[first].text,
         start=start,
         end=end,
         is_player=bool(meant) and all(entry.entity_type == "player" for entry in meant),
         is_owner=bool(spoken[last].tail),
+        is_nobody=all(entry.entity_type not in ("npc", "player") for entry in meant),
         first=first,
         last=last,
         meant=meant,
@@ -323,9 +321,9 @@ def _place(
     )
 
 
-def _longest_form(spoken: Sequence[Word], first: int, ends: Mapping[int, int], forms: CallForms) -> _Place | None:
+def _longest_form(spoken: Sequence[Word], first: int, ends: Mapping[int, int], forms: CallForms) -> AddressPlace | None:
     """The longest part of a name, title or role from this word that cuts no name."""
-    longest: _Place | None = None
+    longest: AddressPlace | None = None
     joined = ""
     for last in range(first, min(first + forms.names.widest, len(spoken))):
         word = spoken[last]
@@ -337,7 +335,7 @@ def _longest_form(spoken: Sequence[Word], first: int, ends: Mapping[int, int], f
     return longest
 
 
-def _form(spoken: Sequence[Word], first: int, last: int, joined: str, forms: CallForms) -> _Place | None:
+def _form(spoken: Sequence[Word], first: int, last: int, joined: str, forms: CallForms) -> AddressPlace | None:
     if meant := forms.parts.get(joined):
         is_plain = first == last and forms.names.vocabulary.is_ordinary(spoken[first].full)
         is_plain = is_plain or len(joined) < _SHORTEST_SOUND_ALIKE
@@ -363,7 +361,7 @@ def _form(spoken: Sequence[Word], first: int, last: int, joined: str, forms: Cal
     return None
 
 
-def _with_titles(spoken: Sequence[Word], place: _Place, *, after: int) -> _Place:
+def _with_titles(spoken: Sequence[Word], place: AddressPlace, *, after: int) -> AddressPlace:
     """The place with the titles before it: "Captain Roth". A word that may be any word is then a name."""
     first = place.first
     while first - 1 > after and spoken[first].joins and spoken[first - 1].folded in TITLES:
@@ -384,11 +382,11 @@ def _whispered(text: str, people: Sequence[AddresseeMention]) -> AddresseeMentio
     start, end = found.span(group)
     for person in people:
         if start <= person.start < end:
-            return replace(person, call=CallKind.CALLED, is_sure=True, is_whispered=True)
+            return replace(person, called=CERTAIN, is_whispered=True)
     who = found[group].strip()
     if who.split()[-1].casefold() not in _TABLE_GROUP and _may_be_a_place(who, text[:start]):
         return None
-    return AddresseeMention(None, who, 0, CallKind.CALLED, is_sure=True, is_whispered=True, start=start, end=end)
+    return AddresseeMention(None, who, 0, CERTAIN, is_whispered=True, start=start, end=end)
 
 
 def _may_be_a_place(who: str, before: str) -> bool:
@@ -398,7 +396,7 @@ def _may_be_a_place(who: str, before: str) -> bool:
     return not is_name or _BEHIND_PLACE_PREPOSITION.search(before) is not None
 
 
-def _sound_alikes(spoken: Sequence[Word], places: Sequence[_Place], forms: CallForms) -> Iterator[_Place]:
+def _sound_alikes(spoken: Sequence[Word], places: Sequence[AddressPlace], forms: CallForms) -> Iterator[AddressPlace]:
     taken = {at for place in places if not place.is_trade for at in range(place.first, place.last + 1)}
     n = len(spoken)
     for at, word in enumerate(spoken):

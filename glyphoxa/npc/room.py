@@ -44,7 +44,7 @@ from glyphoxa.npc.mouth import (
 )
 from glyphoxa.npc.table_state import SessionIds, TableState
 from glyphoxa.transcript.journal import FinishedTurn, Journal, SoFar
-from glyphoxa.turns.address import Addressed, exchanges
+from glyphoxa.turns.address import Addressed
 from glyphoxa.turns.turn import (
     AskAgain,
     Begin,
@@ -107,8 +107,7 @@ class Room:
 
     def remember(self, said: Sequence[Utterance]) -> None:
         """Restore conversations from what was said before a restart."""
-        for player, npc, at_ms in exchanges(said):
-            self._turn_taking.questions.addressing.remember(player, npc, at_ms=at_ms)
+        self._turn_taking.questions.addressing.restore(said)
 
     async def wait_until_quiet(self) -> None:
         while len(self.mailbox) or not self._turn_taking.is_quiet:

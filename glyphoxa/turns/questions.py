@@ -26,9 +26,6 @@ from glyphoxa.names.people import AddresseeMention, Understood
 from glyphoxa.turns.address import Addressed, Addressing
 from glyphoxa.turns.turn import QuestionPart, SpokenQuestion, Turn
 
-_PAST_ALL = (Unaddressed.OUT_OF_CHARACTER, Unaddressed.FILLER)
-"""Words for which a player is not bound to an NPC."""
-
 
 class Direction(NamedTuple):
     """A direction of the DM to an NPC.
@@ -124,12 +121,6 @@ class Questions:
         if npc is None:
             self.addressing.forget(player)
 
-    def passed(self, player: PlayerId, addressed: Addressed, *, at_ms: int) -> None:
-        """Note words of a player that were meant for no NPC."""
-        if addressed.unaddressed in (Unaddressed.PLAYER, Unaddressed.WHISPER):
-            others = (addressed.player,) if addressed.player is not None else ()
-            self.addressing.remember_players(player, *others, at_ms=at_ms)
-
     def decide(self, player: PlayerId, text: str, *, at_ms: int) -> Addressed:
         """Decide who these words alone are meant for, by the rules of this module."""
         said, controls = self.understand(text), self.controls
@@ -153,7 +144,7 @@ class Questions:
 
     def _bound(self, player: PlayerId, said: Understood, addressed: Addressed) -> Addressed:
         npc = self.controls.puppets.get(player)
-        is_free = said.calls_somebody or addressed.unaddressed in _PAST_ALL
+        is_free = said.calls_somebody or addressed.is_apart or addressed.unaddressed is Unaddressed.FILLER
         if npc is None or npc not in self.present or is_free:
             return addressed
         return Addressed(npc, f"the DM directs their words to {self.names[npc]}")

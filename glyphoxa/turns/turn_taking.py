@@ -282,7 +282,7 @@ class TurnTaking:
         self.turns.floor.give_up(turn_id, at_ms=at_ms, was_heard=turn.phase is Phase.HEARD)
         is_right = turn.addressed is not None and turn.addressed.npc == turn.npc  # the DM may have said otherwise
         if turn.phase is Phase.HEARD and turn.answers is None and is_right:
-            self.questions.addressing.remember(turn.player, turn.npc, at_ms=at_ms)
+            self.questions.addressing.answered(turn.npc, turn.player, heard, at_ms=at_ms)
         waiting = (t for t in self.turns if t.npc == turn.npc and not t.begun)
         queued = min(waiting, key=lambda t: not t.words, default=None)
         begin: list[Effect] = []
@@ -394,7 +394,7 @@ class TurnTaking:
             effects += self.follow_ups.call_off()
         effects += self._discard(player, unless=lambda turn: turn.answers_to(addressed.npc, question))
         if addressed.npc is None:
-            self.questions.passed(player, addressed, at_ms=at_ms)
+            self.questions.addressing.said(player, addressed.player, draft.text, at_ms=at_ms)
             return [*effects, *(self._ask_again(player, at_ms) if is_between else self._drop_carried(player, at_ms))]
         prepared = next((t for t in self.turns.of(player) if t.phase is Phase.PREPARING), None)
         if prepared is None:
@@ -443,7 +443,7 @@ class TurnTaking:
         if not turn.begun and not any(other.begun for other in self.turns if other.npc == turn.npc):
             effects.append(self.turns.begin(turn))
         if turn.answers is None:
-            self.questions.addressing.remember(turn.player, turn.npc, at_ms=at_ms)
+            self.questions.addressing.said(turn.player, turn.npc, draft.text, at_ms=at_ms)
         effects.append(Commit(turn))
         if turn.begun:  # an answer that was not begun cannot be heard
             self.turns.queue_up(turn)

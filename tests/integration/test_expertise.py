@@ -79,7 +79,7 @@ def test_question_to_all_reaches_whom_it_concerns(
     campaign = campaign_of(people)
     addressing = Addressing(cast_of(campaign), Expertise.of(campaign, minilm.embed).fitting)
     if last:
-        addressing.remember(JON, NpcId(last), at_ms=0)
+        addressing.answered(NpcId(last), JON, "Aye.", at_ms=0)
     called = {npc.id: npc.name for npc in campaign.npcs}
 
     def decided(text: str) -> NpcId | None:

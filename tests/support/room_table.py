@@ -15,8 +15,7 @@ from glyphoxa.domain.heard import EagerTurn, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import NpcId, PlayerId, SceneId
 from glyphoxa.domain.turn_record import TurnRecord
 from glyphoxa.judgement.safety import SafetyTopics
-from glyphoxa.language.calls import CallKind
-from glyphoxa.names.people import AddresseeMention, Understood
+from glyphoxa.names.people import CERTAIN, AddresseeMention, Understood
 from glyphoxa.npc.actor import NpcActor
 from glyphoxa.npc.mouth import Listener, MouthEvent
 from glyphoxa.npc.room import Room
@@ -36,7 +35,7 @@ NAMES = {npc.id: npc.name for npc in a_campaign().npcs}
 
 def named(text: str) -> Understood:
     places = ((npc, name, text.find(name)) for npc, name in NAMES.items() if name in text)
-    return Understood.of(text, [AddresseeMention(npc, name, at, CallKind.CALLED) for npc, name, at in places])
+    return Understood.of(text, [AddresseeMention(npc, name, at, CERTAIN) for npc, name, at in places])
 
 
 class TableOfTwins:

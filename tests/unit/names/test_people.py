@@ -25,13 +25,11 @@ def mentions(text: str, names: Gazetteer) -> tuple[AddresseeMention, ...]:
     ("said", "called"),
     [
         ("Bart, what's the special tonight?", "Bart"),
-        ("bard, what's the special?", "Bart"),
         ("Good evening, Grimjaw. How is my blade?", "Grimjaw"),
         ("good evening grimjaw how is my blade", "Grimjaw"),
         ("Hey Grimjaw, come here.", "Grimjaw"),
         ("What do you think, Bart?", "Bart"),
         ("So, Glyphoxa, was hat Bart dir erzählt?", "Glyphoxa"),
-        ("Bart, ist Glyphoxa hier?", "Bart"),
         ("Marek, was liegt gerade auf dem Tisch?", "Marek"),
         ("Wait. Grimjaw, that is mine.", "Grimjaw"),
     ],

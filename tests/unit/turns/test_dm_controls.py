@@ -6,8 +6,7 @@ import pytest
 
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.turn_record import Unaddressed
-from glyphoxa.language.calls import CallKind
-from glyphoxa.names.people import AddresseeMention, Understood
+from glyphoxa.names.people import CERTAIN, AddresseeMention, Understood
 from glyphoxa.names.table_names import TableNames
 from glyphoxa.turns.address import Addressed
 from glyphoxa.turns.questions import DmControls, Questions, spoken_command
@@ -18,7 +17,7 @@ PRESENT = (SMITH, INNKEEPER)
 
 
 def called(npc: NpcId, *, at: int = 0) -> AddresseeMention:
-    return AddresseeMention(npc, NAMES[npc], at, CallKind.CALLED)
+    return AddresseeMention(npc, NAMES[npc], at, CERTAIN)
 
 
 def meant(controls: DmControls, text: str, *mentions: AddresseeMention) -> Addressed:
