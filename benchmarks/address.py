@@ -33,6 +33,7 @@ from glyphoxa.language.roles import cast_of
 from glyphoxa.names.people import CallForms
 from glyphoxa.names.table_names import TableNames
 from glyphoxa.turns.address import Addressed, Addressing, Embed, Expertise
+from glyphoxa.turns.addressee import load_models
 from glyphoxa.turns.questions import Questions
 
 NOW_MS = 10_000_000
@@ -95,6 +96,7 @@ def measure(options: argparse.Namespace, _: Path) -> dict[str, Any]:
     judged: list[tuple[Case, Addressed]] = []
     took_ms: list[float] = []
     embed = None if options.words else _embeddings()
+    load_models()
     for case in read_cases(options.file):
         if not options.kind or case.kind in options.kind:
             addressed, ms = decided(case, embed)

@@ -62,6 +62,7 @@ from glyphoxa.transcript.journal import SessionMark
 from glyphoxa.transcript.ports import MemorySearch
 from glyphoxa.transcript.sessions import DM_VIEW, LastSessions, View
 from glyphoxa.turns.address import THRESHOLDS, Addressing, Expertise
+from glyphoxa.turns.addressee import load_models
 from glyphoxa.turns.barge_in import BargeIn
 from glyphoxa.turns.open_turns import Floor, OpenTurns, Patience
 from glyphoxa.turns.questions import DmControls, Questions
@@ -319,6 +320,7 @@ class TableBuilder:
 
     async def _turn_taking(self) -> TurnTaking:
         settings, campaign, minilm = self.settings, self.campaign, self.local.minilm
+        await asyncio.to_thread(load_models)
         expertise: Expertise | None = None
         if minilm is not None and len(campaign.npcs) > 1:
             expertise = await asyncio.to_thread(Expertise.of, campaign, minilm.embed)

@@ -190,6 +190,13 @@ def _dialogue(at: Situation, npc: NpcId) -> Iterator[float]:
     yield sum(line.speaker in at.npcs for line in at.lines)
 
 
+def load_models() -> None:
+    """Read all weights for who is meant and what is asked. Takes some 50 ms: call it before a table opens."""
+    for package, name in ((__package__, "acts"), ("glyphoxa.language", "calls"), ("glyphoxa.language", "asks")):
+        shipped_regressions(package, name)
+    shipped_forest(__package__, "addressee")
+
+
 class Scores(NamedTuple):
     """
     Attributes:
