@@ -139,8 +139,8 @@ def line_of(case: Case) -> Line:
     places = places_in(text, forms)
     tokens = tokens_of(text, places)
     signs = {
-        places[token.place].start: list(call_signs(text, tokens, token.place, places[token.place]))
-        for token in tokens
+        places[token.place].start: list(call_signs(text, tokens, own, places[token.place]))
+        for own, token in enumerate(tokens)
         if token.place is not None
     }
     labels = {place.start: _is_called(case, [str(entry.entity_id) for entry in place.meant]) for place in places}
@@ -235,8 +235,8 @@ def _told_of() -> Signs:
                 plain += part
         tokens = tokens_of(plain, places)
         found += [
-            list(call_signs(plain, tokens, token.place, places[token.place]))
-            for token in tokens
+            list(call_signs(plain, tokens, own, places[token.place]))
+            for own, token in enumerate(tokens)
             if token.place is not None
         ]
     return found

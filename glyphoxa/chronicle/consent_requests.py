@@ -28,8 +28,8 @@ _MOST: Final = 500
 _OWN_WORDS: Final = 4
 """With at least so many words before the request, it refers to its own line."""
 _WORDS: Final = lexicon("consent")
-_QUOTED: Final = re.compile(r"[\"“„»«][^\"”“«»]*(?:[\"”“«»]|$)")
-"""Words of others: a player asks for nothing by repeating them."""
+_REPORTED: Final = re.compile(r"(?<=[:,] )[\"“„»][^\"”“«»]*[\"”“«]|[\"“„»][^\"”“«»]*(?:,[\"”“«]|[\"”“«],)")
+"""Words of others, by the marks between them and their speaker: a player asks for nothing by repeating them."""
 
 
 class ConsentRequest(Enum):
@@ -130,7 +130,7 @@ class SpokenRequests:
 def _found(text: str) -> tuple[ConsentRequest, int] | None:
     """The first request of a line, and the number of words before it."""
     n_words = 0
-    for sentence in (each for part in parts_of(text) for each in sentences(_QUOTED.sub(" ", part))):
+    for sentence in (each for part in parts_of(text) for each in sentences(_REPORTED.sub(" ", part))):
         plain = " ".join(token.text for token in tokens_of(sentence)).rstrip(" .!?…")
         for kind, pattern in () if _NO_REQUEST.search(plain) else _PATTERNS.items():
             if (match := pattern.search(plain)) is not None:

@@ -10,6 +10,7 @@ from typing import Final
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import CampaignId, EntityId, SessionId, UtteranceId
 from glyphoxa.language.sentence_form import only_asks
+from glyphoxa.language.sentences import sentences
 from glyphoxa.language.table_talk import is_out_of_character
 from glyphoxa.world.state import WorldEntity
 
@@ -72,7 +73,7 @@ def tellable(said: Iterable[Utterance]) -> list[Utterance]:
 def _states(text: str) -> bool:
     if is_out_of_character(text):
         return False  # of a session that was stored before asides were marked
-    return not only_asks(text)
+    return not all(map(only_asks, sentences(text)))
 
 
 # Cutting the transcript into stretches.

@@ -2,7 +2,7 @@
 
 A fitted model reads the words around each name, their order, and the other names. Recognisers set commas unreliably, so
 punctuation is one sign among others. The weights are data, `calls.npz`, fitted to labelled talk in English and German
-by `python -m benchmarks.address --out`.
+by `python -m benchmarks.address_fit`.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ PUNCTUATION: Final = frozenset(".,!?;:…")
 _TOKEN: Final = re.compile(r"[^\W_]+(?:['’][^\W_]+)*|[.,!?;:…]")
 _OWNED: Final = re.compile(r"['’]s\b")
 _WITHIN: Final = 5
+_NEAR: Final = 40
+"""Words before and after a name that are read, so that the work is linear in the length of the text."""
 _MOST_NAMES: Final = 8
 
 
@@ -84,9 +86,9 @@ def _split(text: str) -> Iterator[Token]:
     return (Token(word.lower().replace("’", "'")) for word in _TOKEN.findall(text))
 
 
-def call_signs(text: str, tokens: Sequence[Token], number: int, place: NamedPlace) -> Iterator[str]:
-    """Yield the signs of whether one named place is a call."""
-    own = next(at for at, token in enumerate(tokens) if token.place == number)
+def call_signs(text: str, tokens: Sequence[Token], own: int, place: NamedPlace) -> Iterator[str]:
+    """Yield the signs of whether the place that the token `own` stands for is a call. Only words near it count."""
+    tokens, own, number = tokens[max(0, own - _NEAR) : own + _NEAR], min(own, _NEAR), tokens[own].place
     before = tokens[own - 1].text if own else "<"
     after = tokens[own + 1].text if own + 1 < len(tokens) else ">"
     words = [token for token in tokens if token.text not in PUNCTUATION]
@@ -132,8 +134,8 @@ def calls_in(text: str, places: Sequence[NamedPlace]) -> list[float]:
     """
     model, tokens = shipped_regressions(__package__, "calls"), tokens_of(text, places)
     found = [-10.0] * len(places)
-    for token in tokens:
+    for own, token in enumerate(tokens):
         if token.place is not None:
-            signs = call_signs(text, tokens, token.place, places[token.place])
+            signs = call_signs(text, tokens, own, places[token.place])
             found[token.place] = float(model.log_odds(signs)[0])
     return found

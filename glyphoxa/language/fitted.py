@@ -1,7 +1,7 @@
 """Fitted models that are shipped as numbers: logistic regressions over hashed signs, and forests of decision trees.
 
 A sign is a short text, such as a word or a part of one. Its weight stands at its CRC-32, so that a model has one size,
-whatever it was fitted to. `benchmarks.address` fits and writes the models; nothing here is fitted while a table plays.
+whatever it was fitted to. `benchmarks.address_fit` fits and writes the models; none is fitted while a table plays.
 """
 
 from __future__ import annotations

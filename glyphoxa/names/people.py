@@ -1,4 +1,4 @@
-"""Understand a line: the people named in it, which of them are addressed, and the form of its sentences.
+"""Understand a line: the people named in it, and which of them are addressed.
 
 It is done once for each text, beside the correction of its names. Everything that decides about the line reads the
 result. `glyphoxa.language.calls` decides who is addressed ("Grimjaw, how is my blade?"). This module finds where people
@@ -384,6 +384,8 @@ def _whispered(text: str, people: Sequence[AddresseeMention]) -> AddresseeMentio
         if start <= person.start < end:
             return replace(person, called=CERTAIN, is_whispered=True)
     who = found[group].strip()
+    if not who:
+        return None
     if who.split()[-1].casefold() not in _TABLE_GROUP and _may_be_a_place(who, text[:start]):
         return None
     return AddresseeMention(None, who, 0, CERTAIN, is_whispered=True, start=start, end=end)

@@ -39,8 +39,10 @@ THRESHOLDS: Final = {"quiet": 0.8, "balanced": 0.55, "eager": 0.35}
 cost least if a false answer counts as ten misses, as three, and as one."""
 _SECOND: Final = 0.3
 """Least probability of a second NPC that is called together with the first."""
-_CONCERNS: Final = 0.3
-"""Least probability that words are meant for some NPC, for a comparison by meaning."""
+_PERHAPS: Final = -1.0
+"""Log odds from which a name may be a call."""
+_CONCERNS: Final = 0.55
+"""Least share of the threshold that all NPCs together must reach, for a comparison by meaning."""
 _MAY_GO_ON = frozenset(
     {None, Unaddressed.NO_NAME, Unaddressed.NO_NPC, Unaddressed.ABOUT, Unaddressed.NARRATION, Unaddressed.NOT_MEANT}
 )
@@ -117,12 +119,15 @@ class Addressing:
             return Addressed(None, "no NPC is here", Unaddressed.NO_NPC)
         heard = self.situation(player, said, present, names, at_ms)
         scores = scores_of(heard)
+        if _calls_only_absent(heard):
+            return _for_nobody(heard, scores)
         able = {npc: p for npc, p in scores.npcs.items() if self._may_answer(npc, heard)}
         if max(able.values(), default=0.0) >= self.threshold:
             return self._to(heard, able)
-        if self.by_meaning is not None and len(able) > 1 and sum(able.values()) >= _CONCERNS:
+        is_open = len(able) > 1 and not said.calls_somebody and sum(able.values()) >= _CONCERNS * self.threshold
+        if self.by_meaning is not None and is_open:
             fitting = self.by_meaning(said.text, [*able])
-            if fitting is not None and not said.calls_somebody:
+            if fitting is not None:
                 return Addressed(fitting, f"asked everybody; it concerns {names[fitting]}")
         return _for_nobody(heard, scores)
 
@@ -138,9 +143,11 @@ class Addressing:
     def _to(self, heard: Situation, able: Mapping[NpcId, float]) -> Addressed:
         """Address the likeliest NPC; of two that are called together, the first."""
         best = max(able, key=able.__getitem__)
-        called = {m.npc: m.position for m in reversed(heard.said.mentions) if m.npc is not None and m.is_called}
-        together = sorted((npc for npc in called if able.get(npc, 0) >= _SECOND), key=called.__getitem__)
-        if best not in together or called[together[0]] == called[together[-1]]:
+        named = (m for m in reversed(heard.said.mentions) if m.is_called)
+        called = {m.npc: m.position for m in named if m.npc is not None and m.npc in able}
+        likeliest = {called[npc]: npc for npc in sorted(called, key=able.__getitem__) if able[npc] >= _SECOND}
+        together = [npc for _, npc in sorted(likeliest.items())]
+        if best not in together or len(together) == 1:
             return Addressed(best, self._reason(heard, best))
         return Addressed(together[0], self._reason(heard, together[0]), second=together[1])
 
@@ -157,8 +164,13 @@ class Addressing:
         return f"sounds meant for {name}"
 
     def said(self, player: PlayerId, to: NpcId | PlayerId | None, text: str, *, at_ms: int) -> None:
-        """Remember a player's words and whom they were meant for."""
-        self.lines.append(SaidLine(player, to, text, at_ms))
+        """Remember a player's words and whom they were meant for. The same words again correct that."""
+        line = SaidLine(player, to, text, at_ms)
+        own = [at for at, each in enumerate(self.lines) if each.speaker == player]
+        if own and self.lines[own[-1]].text == text:
+            self.lines[own[-1]] = line
+        else:
+            self.lines.append(line)
 
     def answered(self, npc: NpcId, to: PlayerId | None, text: str, *, at_ms: int) -> None:
         """Remember what was heard of an NPC's answer."""
@@ -195,9 +207,17 @@ def _whispered(mentions: Sequence[AddresseeMention], present: Sequence[NpcId]) -
     if whispered is None:
         return None
     if whispered.npc is not None:
-        return Addressed(whispered.npc, f"{whispered.name} was called") if whispered.npc in present else None
+        if whispered.npc in present:
+            return Addressed(whispered.npc, f"{whispered.name} was called")
+        return Addressed(None, f"{whispered.name} was called but is not here", Unaddressed.ABSENT, is_apart=True)
     name, player = whispered.name, whispered.player
     return Addressed(None, f"whispered to {name}", Unaddressed.WHISPER, player=player, is_apart=True)
+
+
+def _calls_only_absent(heard: Situation) -> bool:
+    """Return whether NPCs are called, but none that is here: nobody answers in their place."""
+    perhaps = [m.npc for m in heard.said.mentions if m.npc and m.called > _PERHAPS and not (m.is_guess or m.is_role)]
+    return bool(perhaps) and set(perhaps).isdisjoint(heard.present)
 
 
 def _for_nobody(heard: Situation, scores: Scores) -> Addressed:
@@ -219,7 +239,7 @@ def _for_nobody(heard: Situation, scores: Scores) -> Addressed:
 
 
 Embed = Callable[[Sequence[str]], NDArray[float32]]
-"""Returns rows of unit length. It may take some milliseconds, because only questions to everybody are embedded."""
+"""Returns rows of unit length. It may take some milliseconds: it is asked only if the words leave open who is meant."""
 _CLEARLY: Final = 0.06
 """Least distance in cosine to the next NPC."""
 _BELOW_A_TRADE: Final = 0.05

@@ -5,7 +5,7 @@ reads what is said, and whom the player was talking with: is it meant for an NPC
 plan, a thought? A forest of decision trees then weighs both with the dialogue so far, for one NPC at a time: who spoke
 last to whom and when, who is here, and whose trade is concerned. History counts most: "cheaper" alone means nobody.
 
-The weights are data, fitted to labelled talk in English and German by `python -m benchmarks.address --out`.
+The weights are data, fitted to labelled talk in English and German by `python -m benchmarks.address_fit`.
 """
 
 from __future__ import annotations
@@ -191,7 +191,7 @@ def _dialogue(at: Situation, npc: NpcId) -> Iterator[float]:
 
 
 def load_models() -> None:
-    """Read all weights for who is meant and what is asked. Takes some 50 ms: call it before a table opens."""
+    """Read the weights of these models and of what is asked. Takes some 50 ms: call it before a table opens."""
     for package, name in ((__package__, "acts"), ("glyphoxa.language", "calls"), ("glyphoxa.language", "asks")):
         shipped_regressions(package, name)
     shipped_forest(__package__, "addressee")

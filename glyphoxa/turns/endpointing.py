@@ -50,7 +50,8 @@ from glyphoxa.domain.heard import (
 )
 from glyphoxa.domain.ids import PlayerId
 from glyphoxa.language.language_data import lexicon
-from glyphoxa.language.table_talk import is_noise, without_noise
+from glyphoxa.language.table_talk import BACKCHANNEL, is_noise, without_noise
+from glyphoxa.language.text import Text
 
 # Whether speech sounds unfinished.
 
@@ -323,7 +324,9 @@ class Endpointing:
             return self.unfinished_ms
         if last.endswith("?") or n_words >= _LONG:
             return self.complete_ms
-        return self.unfinished_ms if n_words <= _SHORT and last.endswith(".") else self.end_of_turn_ms
+        is_answer = BACKCHANNEL.issuperset(Text.of(last).spoken)  # "Yes.", "No, thanks."
+        is_short = n_words <= _SHORT and last.endswith(".") and not is_answer
+        return self.unfinished_ms if is_short else self.end_of_turn_ms
 
     def _draft(self) -> Draft:
         began_ms = self._began_ms if self._began_ms is not None else self._speech_end_ms

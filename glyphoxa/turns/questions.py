@@ -26,6 +26,9 @@ from glyphoxa.names.people import AddresseeMention, Understood
 from glyphoxa.turns.address import Addressed, Addressing
 from glyphoxa.turns.turn import QuestionPart, SpokenQuestion, Turn
 
+_PAST_ALL: Final = (Unaddressed.OUT_OF_CHARACTER, Unaddressed.FILLER, Unaddressed.WHISPER)
+"""Words for which a player is not bound to an NPC."""
+
 
 class Direction(NamedTuple):
     """A direction of the DM to an NPC.
@@ -144,7 +147,7 @@ class Questions:
 
     def _bound(self, player: PlayerId, said: Understood, addressed: Addressed) -> Addressed:
         npc = self.controls.puppets.get(player)
-        is_free = said.calls_somebody or addressed.is_apart or addressed.unaddressed is Unaddressed.FILLER
+        is_free = said.calls_somebody or addressed.unaddressed in _PAST_ALL
         if npc is None or npc not in self.present or is_free:
             return addressed
         return Addressed(npc, f"the DM directs their words to {self.names[npc]}")

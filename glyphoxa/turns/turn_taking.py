@@ -230,7 +230,8 @@ class TurnTaking:
         if len(wrong) == len(about):
             effects.append(Readdressed(draft, addressed))
             if addressed.npc is not None:
-                question = SpokenQuestion((QuestionPart(draft.text, draft.utterance),))
+                whole = SpokenQuestion((QuestionPart(draft.text, draft.utterance),))
+                question = wrong[-1].question if wrong else whole
                 effects += self._commit(self.turns.open(addressed.npc, draft, question), draft, addressed, at_ms)
         return self._then([*effects, *self._release(at_ms)], at_ms)
 
@@ -281,8 +282,9 @@ class TurnTaking:
             self.turns.moved_ms = at_ms
         self.turns.floor.give_up(turn_id, at_ms=at_ms, was_heard=turn.phase is Phase.HEARD)
         is_right = turn.addressed is not None and turn.addressed.npc == turn.npc  # the DM may have said otherwise
-        if turn.phase is Phase.HEARD and turn.answers is None and is_right:
-            self.questions.addressing.answered(turn.npc, turn.player, heard, at_ms=at_ms)
+        if turn.phase is Phase.HEARD and is_right:
+            is_to_player = turn.answers is None and not turn.words
+            self.questions.addressing.answered(turn.npc, turn.player if is_to_player else None, heard, at_ms=at_ms)
         waiting = (t for t in self.turns if t.npc == turn.npc and not t.begun)
         queued = min(waiting, key=lambda t: not t.words, default=None)
         begin: list[Effect] = []
@@ -372,7 +374,8 @@ class TurnTaking:
         return effects
 
     def _on_eager(self, draft: Draft, at_ms: int) -> list[Effect]:
-        effects = self._by_words(draft.player, draft.text, at_ms)
+        is_whole = not self.turns.floor.is_speaking(draft.player)
+        effects = self._by_words(draft.player, draft.text, at_ms, is_whole=is_whole)
         addressed, question = self._meant(draft, at_ms)
         effects += self._discard(draft.player, unless=lambda turn: turn.answers_to(addressed.npc, question))
         is_too_dear = self.turns.discarded_tokens[draft.player] >= self.max_discarded_tokens
@@ -395,6 +398,7 @@ class TurnTaking:
         effects += self._discard(player, unless=lambda turn: turn.answers_to(addressed.npc, question))
         if addressed.npc is None:
             self.questions.addressing.said(player, addressed.player, draft.text, at_ms=at_ms)
+            self.turns.discarded_tokens.pop(player, None)
             return [*effects, *(self._ask_again(player, at_ms) if is_between else self._drop_carried(player, at_ms))]
         prepared = next((t for t in self.turns.of(player) if t.phase is Phase.PREPARING), None)
         if prepared is None:
@@ -416,7 +420,8 @@ class TurnTaking:
     def _on_nothing(self, player: PlayerId, at_ms: int) -> list[Effect]:
         self.turns.floor.player_stopped(player)
         self.barge_in.over(player)
-        return self._ask_again(player, at_ms)
+        self.turns.discarded_tokens.pop(player, None)
+        return [*self._discard(player), *self._ask_again(player, at_ms)]
 
     def _ask_again(self, player: PlayerId, at_ms: int) -> list[Effect]:
         """Ask the cancelled question again, because the new sound was noise or an aside."""
@@ -442,7 +447,7 @@ class TurnTaking:
         turn.second = addressed.second if addressed.second in self.present else None
         if not turn.begun and not any(other.begun for other in self.turns if other.npc == turn.npc):
             effects.append(self.turns.begin(turn))
-        if turn.answers is None:
+        if turn.answers is None and not turn.words:
             self.questions.addressing.said(turn.player, turn.npc, draft.text, at_ms=at_ms)
         effects.append(Commit(turn))
         if turn.begun:  # an answer that was not begun cannot be heard

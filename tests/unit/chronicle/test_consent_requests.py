@@ -76,6 +76,19 @@ def test_request_much_later_concerns_its_own_line_only() -> None:
     assert withheld(line(1, "I stole the ring."), late) == ("u2",)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        'I nod. "Please forget what I just said."',
+        '"Forget what I just said."',
+        "Ich nicke. „Vergiss, was ich gesagt habe.“",
+        'Six" nails are fine. Forget what I just said.',
+    ],
+)
+def test_own_words_in_quotation_marks_are_a_request(text: str) -> None:
+    assert consent_request(text) is ConsentRequest.WITHHOLD
+
+
 def test_npc_and_quotation_decide_nothing() -> None:
     assert change_of(line(1, "I stole it."), line(2, "Forget what I said.", npc="mira")) is None
     assert change_of(line(1, 'The old man whispered: "Forget what I said."')) is None

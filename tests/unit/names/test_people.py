@@ -75,3 +75,10 @@ def test_own_forms_leave_out_what_calls_somebody_else() -> None:
         "Nora Vance": {"Nora Vance", "Nora"},
         "Piet Vance": {"Piet Vance", "Piet"},
     }
+
+
+@pytest.mark.parametrize(
+    "text", ["", "?", "(to  ) hi", "[whisper to  ] x", "\ud83c\udfb2\ud83c\udfb2", "Bart " * 3_000]
+)
+def test_odd_text_is_read(text: str) -> None:
+    assert all(mention.name == "Bart" for mention in mentions(text, people()))

@@ -63,6 +63,10 @@ def test_nobody_answers_for_one_who_is_not_here() -> None:
     decided = decide(Addressing(), "Grimjaw, are you there?", here=(INNKEEPER,))
     assert (decided.npc, decided.unaddressed) == (None, Unaddressed.ABSENT)
     assert decided.reason == "Grimjaw was called but is not here"
+    talking = Addressing()
+    talking.answered(INNKEEPER, TAMSIN, "What will you drink?", at_ms=3_000)
+    for text in ("Grimjaw, is it done?", "Grimjaw, give me a beer.", "(to Grimjaw) come here"):
+        assert decide(talking, text, here=(INNKEEPER,)).npc is None
     nobody = decide(Addressing(), "Is anybody here?", here=())
     assert (nobody.unaddressed, nobody.reason) == (Unaddressed.NO_NPC, "no NPC is here")
 
@@ -80,6 +84,12 @@ def test_an_eager_table_answers_whatever_a_quiet_one_does() -> None:
             for _, least in sorted(THRESHOLDS.items(), key=lambda each: each[1])
         ]
         assert answers == sorted(answers, reverse=True)
+
+
+def test_the_same_words_again_correct_whom_they_were_for() -> None:
+    addressing = in_conversation()
+    addressing.said(TAMSIN, INNKEEPER, "Grimjaw, what does the sword cost?", at_ms=4_000)
+    assert [(line.speaker, line.to) for line in addressing.lines] == [(TAMSIN, INNKEEPER), (SMITH, TAMSIN)]
 
 
 def test_two_who_share_what_they_are_called_by_do_not_both_answer() -> None:

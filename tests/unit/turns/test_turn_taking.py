@@ -187,6 +187,16 @@ def test_yes_before_the_end_of_an_npcs_question_answers_it() -> None:
     assert len(evening.of(Begin)) == 2
 
 
+def test_answer_to_words_that_were_noise_is_dropped() -> None:
+    evening = Evening()
+    evening.hear(SpeechStarted(TAMSIN, 0))
+    evening.hear(EagerTurn(a_draft(TAMSIN, "Grimjaw, how is my blade?")))
+    evening.hear(NothingSaid(TAMSIN, 400))
+    assert len(evening.of(Cancel)) == 1
+    evening.talk.on_finished(evening.of(Begin)[0].turn.id, at_ms=500)
+    assert evening.talk.is_quiet
+
+
 def test_thanks_after_the_answer_are_addressed_to_the_npc() -> None:
     evening = Evening()
     evening.says(TAMSIN, "Grimjaw, tell me a story.", at_ms=0)
