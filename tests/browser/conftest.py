@@ -5,14 +5,10 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, Page, expect
+from playwright.async_api import Browser, Page
 
 from tests.support.browser import Open, a_browser, a_page
-from tests.support.patience import DEADLINE_MS
 from tests.support.web_table import TwinTable
-
-# A machine that does much else at once is slow; waiting longer costs nothing when all is well.
-expect.set_options(timeout=DEADLINE_MS)
 
 
 @pytest_asyncio.fixture(loop_scope="session", scope="session")

@@ -19,6 +19,9 @@ from tests.support.patience import DEADLINE_MS, DEADLINE_S
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "microsoft-edge")
 NPM_PACKAGE = "@sparticuz/chromium@147"
 
+# A machine that does much else at once is slow; waiting longer costs nothing when all is well.
+expect.set_options(timeout=DEADLINE_MS)
+
 FLAGS = (
     "--headless=new",
     "--no-sandbox",
