@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
+from zlib import crc32
 
 import numpy as np
 from numpy import float32, int8, int16
@@ -64,6 +65,9 @@ NEED_NO_HISTORY: Final = frozenset(
     {"name", "role", "two", "about", "quote", "absent", "plan", "narration", "out_of_character", "only_one_here"}
 )
 """Kinds of lines that mean the same without what was said before."""
+WITHOUT_A_NAME: Final = frozenset({"going_on", "only_one_here", "room", "player"})
+CALLED: Final = 3
+"""Share of the lines of these kinds that also count with the name of whom they are meant for, as one in so many."""
 EVERY: Final = 4
 """Share of the statements about people that counts, as one in so many: of more, too few names are calls."""
 TWICE: Final = frozenset({"tune", "short"})
@@ -121,6 +125,18 @@ def as_heard(case: Case) -> Iterable[Case]:
         yield case.model_copy(update={"text": bare(case.text)})
     if case.before and case.kind in NEED_NO_HISTORY:
         yield case.model_copy(update={"before": []})
+    yield from _with_a_name(case)
+
+
+def _with_a_name(case: Case) -> Iterable[Case]:
+    """Yield some cases without a name as calls: who a line is meant for, it is meant for all the more after a name."""
+    meant = {*case.expected, case.to_player}
+    names = [one.name for one in (*case.npcs, *case.players) if one.id in meant]
+    chosen = crc32(case.text.encode())
+    if case.kind in WITHOUT_A_NAME and len(names) == 1 and chosen % CALLED == 0:
+        before = case.before if chosen % (2 * CALLED) else []
+        for text in (f"{names[0]}, {case.text}", bare(f"{names[0]} {case.text}")):
+            yield case.model_copy(update={"text": text, "before": before})
 
 
 def bare(text: str) -> str:

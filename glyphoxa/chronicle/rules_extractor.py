@@ -75,7 +75,7 @@ def _inflected(name: str) -> Iterator[str]:
         yield " ".join((words[0] + "n", *words[1:-1], words[-1] + "es"))
 
 
-_PERHAPS_CALLED: Final = -3.0
+_PERHAPS_CALLED: Final = -1.5
 """Log odds from which a name before a comma may be a call: no relation is better than one of the wrong person."""
 
 

@@ -234,8 +234,9 @@ def _for_nobody(heard: Situation, scores: Scores) -> Addressed:
         reason = "no name, and several NPCs are here" if len(heard.present) > 1 else "not clearly meant for an NPC"
         return Addressed(None, reason, Unaddressed.NO_NAME)
     reason, why = _ASIDES[scores.aside]
-    # Plans are kept from NPCs, unless a player is just talking with one of them.
-    return Addressed(None, reason, why, is_apart=why is Unaddressed.PLANNING and heard.conversation() == "none")
+    # Plans are kept from NPCs, unless the player is just talking with one of them.
+    is_apart = why is Unaddressed.PLANNING and not heard.conversation().startswith("own")
+    return Addressed(None, reason, why, is_apart=is_apart)
 
 
 Embed = Callable[[Sequence[str]], NDArray[float32]]
