@@ -162,17 +162,12 @@ class ConsentChange:
 class WorldHistory(Protocol):
     """Write access to memory level 3: all changes are events. See `glyphoxa.world`."""
 
-    async def commit(
-        self, campaign: CampaignId, events: Sequence[Event], cause: Cause, *, expect: int | None = None
-    ) -> list[WorldEvent]:
+    async def commit(self, campaign: CampaignId, events: Sequence[Event], cause: Cause) -> list[WorldEvent]:
         """Append events and update the projections in one transaction.
-
-        Args:
-            expect: Number of the last event the decision was based on; fail if there is a later one.
 
         Raises:
             InvalidInput: An event refers to a missing entity or fact, or is an undoing (`Undone`, `RolledBack`: there
-                are methods for these); the message names it. Or `expect` is outdated.
+                are methods for these); the message names it.
             NotFound: There is no such campaign.
             Unavailable: The database is away; nothing was written.
         """

@@ -69,13 +69,6 @@ async def test_a_commit_is_all_or_nothing(world: WorldHistory) -> None:
     assert await known(world) == set()
 
 
-async def test_commit_based_on_an_old_state_is_refused(world: WorldHistory) -> None:
-    await world.commit(TOWN, [CALLED], DM, expect=3)
-    with pytest.raises(InvalidInput):
-        await world.commit(TOWN, [AT_THE_INN], DM, expect=3)
-    assert await known(world) == {CALLED.claim}
-
-
 async def test_undo_removes_an_event_and_its_undo_restores_it(world: WorldHistory) -> None:
     await world.commit(TOWN, [AT_THE_INN], DM)
     await world.commit(TOWN, [AT_THE_FORGE], DM)

@@ -45,11 +45,7 @@ class WorldTwin:
 
     # As `WorldHistory`
 
-    async def commit(
-        self, campaign: CampaignId, events: Sequence[Event], cause: Cause, *, expect: int | None = None
-    ) -> list[WorldEvent]:
-        if expect is not None and expect != len(self.log):
-            raise InvalidInput("somebody was faster")
+    async def commit(self, campaign: CampaignId, events: Sequence[Event], cause: Cause) -> list[WorldEvent]:
         state = self.state
         made: list[WorldEvent] = []
         for event in events:

@@ -62,7 +62,7 @@ SELECT campaign, server, node, epoch, url, until > clock_timestamp() AS is_valid
 DELETE FROM table_leases WHERE campaign = $1 AND epoch = $2;
 
 -- drain --
-UPDATE cluster_nodes SET is_draining = $2 WHERE name = $1 RETURNING name;
+UPDATE cluster_nodes SET is_draining = true WHERE name = $1 RETURNING name;
 
 -- forget_node --
 DELETE FROM cluster_nodes WHERE name = $1;

@@ -118,12 +118,6 @@ class Directory:
         async with self._database.use(None, deadline_ms=DEADLINE_MS) as connection:
             return [Lease(**row) for row in await connection.fetch(self._sql["leases"])]
 
-    async def lease(self, campaign: CampaignId) -> Lease | None:
-        """Return the lease of a campaign's table, valid or not; None if no node has it."""
-        async with self._database.use(None, deadline_ms=DEADLINE_MS) as connection:
-            row = await connection.fetchrow(self._sql["lease"], campaign)
-        return None if row is None else Lease(**row)
-
     async def unread(self, *, late_ms: int = 0) -> int:
         """Return how many campaigns of this database have waited to be read for at least `late_ms`; at most 1,000."""
         async with self._database.use(None, deadline_ms=DEADLINE_MS) as connection:
@@ -139,13 +133,13 @@ class Directory:
         async with self._database.use(None, deadline_ms=DEADLINE_MS) as connection:
             await connection.execute(self._sql["release"], campaign, epoch)
 
-    async def drain(self, node: str, *, is_draining: bool = True) -> None:
+    async def drain(self, node: str) -> None:
         """
         Raises:
             NotFound: There is no such node.
         """
         async with self._database.use(None, deadline_ms=DEADLINE_MS) as connection:
-            if await connection.fetchval(self._sql["drain"], node, is_draining) is None:
+            if await connection.fetchval(self._sql["drain"], node) is None:
                 known = [row["name"] for row in await connection.fetch(self._sql["nodes"], self.lease_ms)]
                 raise NotFound(f"there is no node {node!r}; known: {', '.join(known) or 'none'}")
 

@@ -150,7 +150,7 @@ class WorldWriting(WorldTransaction):
     accept_at: float = AUTO_ACCEPT
     recorded: list[WorldEvent] = field(default_factory=list)
 
-    async def commit(self, events: Sequence[Event], cause: Cause, *, expect: int | None = None) -> list[WorldEvent]:
+    async def commit(self, events: Sequence[Event], cause: Cause) -> list[WorldEvent]:
         """See `WorldHistory.commit`."""
         if len(events) >= _MANY:
             await self.connection.execute(load_queries("world/commits")["custom_plans"])
@@ -160,11 +160,6 @@ class WorldWriting(WorldTransaction):
             )
             now = await self.current()
             self.held, last = None, 0 if now.last is None else now.last.seq
-            if expect is not None and expect != last:
-                raise InvalidInput(
-                    f"the world of campaign {self.campaign!r} has changed in the meantime: its last event is {last}, "
-                    f"not {expect}; try again"
-                )
             made = [WorldEvent(seq, cause, each.event) for seq, each in enumerate(encoded, start=last + 1)]
             changes = await offload(lambda: _changes_by(now.state, made), amount=len(made))
             await self.log.append(encoded, cause, after=last)
@@ -200,11 +195,9 @@ class PostgresWorld:
         """Held while a transaction waits for reads on other connections: a few of these would use up the pool."""
         self._held: dict[CampaignId, WorldRead] = {}
 
-    async def commit(
-        self, campaign: CampaignId, events: Sequence[Event], cause: Cause, *, expect: int | None = None
-    ) -> list[WorldEvent]:
+    async def commit(self, campaign: CampaignId, events: Sequence[Event], cause: Cause) -> list[WorldEvent]:
         async with self.writing(campaign, amount=len(events)) as world:
-            return await world.commit(events, cause, expect=expect)
+            return await world.commit(events, cause)
 
     def writing(
         self, campaign: CampaignId, *, amount: int, first: Callable[[Connection], Awaitable[object]] | None = None
