@@ -363,7 +363,8 @@ class DiskNeed:
 
 def disk(rooms: Sequence[DiskNeed]) -> Iterator[Finding]:
     """Check that each directory can be written to, and that its disk has room for all that comes there."""
-    places = {room.directory: _existing(room.directory) for room in rooms}
+    # Of a directory that does not exist, the nearest one above that does.
+    places = {at: next(filter(os.path.exists, (at, *at.absolute().parents))) for at in (r.directory for r in rooms)}
     coming: dict[int, int] = {}
     for room in rooms:
         device = places[room.directory].stat().st_dev
@@ -387,11 +388,6 @@ def disk(rooms: Sequence[DiskNeed]) -> Iterator[Finding]:
             yield Finding("warning", "disk", f"{text}, which is low: {remedy}")
         else:
             yield Finding("ok", "disk", text)
-
-
-def _existing(path: Path) -> Path:
-    """Return the path, or the nearest directory above that exists."""
-    return next(filter(os.path.exists, (path, *path.absolute().parents)))
 
 
 def _disk(settings: Settings) -> Iterator[Finding]:

@@ -112,11 +112,6 @@ def find_ear(*, files: Mapping[str, str]) -> OpenEar:
     return cast(OpenEar, find_mouth("ear", files=files))
 
 
-def mouth_names(settings: Settings) -> set[str]:
-    """Return the valid values of an NPC's `engine`."""
-    return (_pipelines().keys() | settings.engines.keys()) - {*NO_MOUTHS}
-
-
 def find_mouth(engine: str, *, files: Mapping[str, str]) -> OpenMouth:
     """Return the builder that an NPC's `engine` names.
 
@@ -275,7 +270,7 @@ def _not_playable(document: CampaignDocument, settings: Settings) -> Wrong:
     ):
         if not there:
             yield (part,), f"the campaign cannot be played: list at least {what} under `{part}:`"
-    engines = mouth_names(settings)
+    engines = (_pipelines().keys() | settings.engines.keys()) - {*NO_MOUTHS}
     for n, npc in enumerate(document.npcs):
         at: YamlPath = ("npcs", n, "engine")
         if not_a_name(npc.engine):

@@ -299,9 +299,8 @@ def _located(source: LocatedYaml, model: type[BaseModel], detail: ErrorDetails) 
             text = f"{where} must be text, not {_shown(detail['input'])}; put it in quotes"
         case "tuple_type" | "list_type":
             given = detail["input"]
-            text = f"{where} must be a list" + (
-                f": [{short(given)}]" if _fits_a_list(given) else f", not {_shown(given)}"
-            )
+            fits = isinstance(given, str) and re.fullmatch(r"[\w' -]+", given)
+            text = f"{where} must be a list" + (f": [{short(given)}]" if fits else f", not {_shown(given)}")
         case "literal_error":
             expected = str(detail.get("ctx", {}).get("expected", ""))
             valid_values = [word.strip(" '") for word in expected.replace(" or ", ", ").split(",")]
@@ -361,10 +360,6 @@ def _where(source: LocatedYaml, path: YamlPath) -> str:
         if called:
             return f"{'.'.join(str(short(step)) for step in path[2:])} of {short(called[0])!r}"
     return ".".join(str(short(step)) for step in path)
-
-
-def _fits_a_list(value: object) -> bool:
-    return isinstance(value, str) and re.fullmatch(r"[\w' -]+", value) is not None
 
 
 def _shown(value: object) -> str:

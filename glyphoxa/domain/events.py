@@ -209,12 +209,8 @@ def reached_from(places: Set[EntityId], npcs: Iterable[Npc], relationships: Iter
     Args:
         relationships: All relationships of the campaign.
     """
-    accepted = [one for one in relationships if not one.hidden and _is_accepted(one)]
+    accepted = [one for one in relationships if not one.hidden and (one.dm_confirmed or one.confidence >= AUTO_ACCEPT)]
     return [npc.id for npc in npcs if _has_path(npc, places, accepted)]
-
-
-def _is_accepted(one: Relationship) -> bool:
-    return one.dm_confirmed or one.confidence >= AUTO_ACCEPT
 
 
 def _has_path(npc: Npc, places: Set[EntityId], relationships: Iterable[Relationship]) -> bool:

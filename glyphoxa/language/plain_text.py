@@ -109,13 +109,9 @@ class PlainText:
             decoded = html.unescape(f"&{found['entity']}")
             return found[0] if decoded.endswith(";") and len(decoded) > 1 else decoded
         if found["link"]:
-            return found["label"] or _last_part(found["address"])
+            # Without a label, the readable end, such as "Goblin" of `Compendium.dnd5e.monsters.Goblin`.
+            return found["label"] or found["address"].split(".")[-1].split("|")[0].strip()
         return found["roll"] or _of_wiki(found["wiki"])
-
-
-def _last_part(address: str) -> str:
-    """Return the readable end of an address, such as "Goblin" of `Compendium.dnd5e.monsters.Goblin`."""
-    return address.split(".")[-1].split("|")[0].strip()
 
 
 def _of_wiki(inner: str) -> str:

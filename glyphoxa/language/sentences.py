@@ -125,7 +125,7 @@ class SentenceSplitter:
         before = held[max(0, at - _LOOKED_BACK) : at]
         if is_one_stop and _is_abbreviated(before):
             return None
-        if is_one_stop and _may_count(before):
+        if is_one_stop and _COUNTS.search(before) and not before.endswith(" I"):
             return self._after_count(at, end)
         if is_one_stop and _last_word(before) in _BEFORE_NUMBERS:
             following = held[end:].lstrip()
@@ -158,10 +158,6 @@ def _is_abbreviated(before: str) -> bool:
     # "I" ends sentences ("So do I."), other single capitals are initials.
     is_initial = len(word) == 1 and word not in ("i", "") and before.endswith(word.upper())
     return word in _ABBREVIATIONS or is_initial
-
-
-def _may_count(before: str) -> bool:
-    return _COUNTS.search(before) is not None and not before.endswith(" I")
 
 
 def _last_word(text: str) -> str:

@@ -121,17 +121,14 @@ def _may_respell(window: Sequence[Word], name: Name, gazetteer: Gazetteer) -> bo
     if name.is_ordinary or len(name.joined) < 3:
         return False
     vocabulary = gazetteer.vocabulary
-    if name.entity_type in _KINDS_OF_THINGS and _folded_case(window) == name.text.casefold():
+    written = " ".join(word.text + word.tail for word in window)
+    if name.entity_type in _KINDS_OF_THINGS and written.casefold() == name.text.casefold():
         return False
     if len(window) == len(name.words):
         return vocabulary.is_known or window[0].is_capital or len(window) > 1
     if any(word.folded in vocabulary.stop for word in window):
         return any(not vocabulary.is_ordinary(word.folded) for word in window)
     return len(name.joined) >= 6
-
-
-def _folded_case(window: Sequence[Word]) -> str:
-    return " ".join(word.text + word.tail for word in window).casefold()
 
 
 def _suffix(window: Sequence[Word], name: Name) -> str:
@@ -247,8 +244,8 @@ class Matcher:
         first, last = window.first, window.last
         if min(len(heard), len(name.joined)) < MIN_LENGTH_RATIO * max(len(heard), len(name.joined)):
             return False
-        if first == last and _is_derived(heard, name.joined):
-            return False
+        if first == last and heard.startswith(name.joined) and heard.removeprefix(name.joined) in _DERIVED:
+            return False  # derived from the name ("polymorphed")
         spoken = transcript.spoken[first : last + 1]
         if len(spoken) < len(name.words) and all(word.folded in name.words for word in spoken):
             return False  # part of the name, and spelled correctly
@@ -346,11 +343,6 @@ def _least_sound(transcript: Transcript, window: Window) -> float:
     if window.look is Look.ORDINARY and all(its.rarity <= _PLAIN_WORD for its in transcript.traits[inside]):
         return _MIN_SOUND_OF_A_PLAIN_PHRASE
     return 0.0
-
-
-def _is_derived(heard: str, name: str) -> bool:
-    """Whether it is derived from the name ("polymorphed"), and not a misheard form."""
-    return heard.startswith(name) and heard.removeprefix(name) in _DERIVED
 
 
 def _endings(joined: str, last: Word) -> Iterator[tuple[str, str]]:

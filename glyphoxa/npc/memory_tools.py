@@ -58,7 +58,8 @@ def described(known: Known, relation: str, words: RelationWords) -> Found:
         if is_secret(fact):
             secrets.append(_told(fact, {known.entity.id: known.entity}, words))
         else:
-            about[name] = value if name not in about else [*_as_list(about[name]), value]
+            before = about.get(name, [])
+            about[name] = [*(before if isinstance(before, list) else [before]), value] if name in about else value
     wanted = in_words(relation).casefold()
     relations: list[str] = []
     for fact, other in known.relations:
@@ -103,10 +104,6 @@ def _told(fact: Fact, entities: Mapping[EntityId, Entity], words: RelationWords)
     sentence = told_sentence(fact, subject, other, words=words)
     is_sure = fact.provenance.dm_confirmed or fact.provenance.origin in ("campaign_file", "dm")
     return f"{sentence} (not certain)" if sentence and not is_sure else sentence
-
-
-def _as_list(value: object) -> list[object]:
-    return value if isinstance(value, list) else [value]
 
 
 _Talk = TypeVar("_Talk", bound=Recalled)
@@ -243,7 +240,8 @@ class LookUps:
             asked = self.memory.campaign, npc, query.text
             is_limited = query != TalkQuery(query.text)
             passages = await talk(*asked, around=entity.id, limit=_MOST_AROUND if is_limited else 2 * _TALK_FOUND)
-            passages = [one for one in passages if _is_admitted(one.recalled, query)]
+            found = ((one, one.recalled) for one in passages)
+            passages = [one for one, it in found if query.admits(it.session_id, it.at_ms, it.speaker_name)]
             world = await self._world()  # something may have been hidden meanwhile
         except (TimeoutError, Unavailable) as away:  # talk held in memory needs no database
             logger.debug("talk around an entity cannot be searched now: {}", away)
@@ -331,10 +329,6 @@ def _query(query: str, session: str, speaker: str, after: str, before: str) -> T
     """
     between = Between(moment("after", after), moment("before", before))
     return TalkQuery(query, between=between, session=SessionId(session) if session else None, speaker=speaker)
-
-
-def _is_admitted(one: RecalledUtterance, query: TalkQuery) -> bool:
-    return query.admits(one.session_id, one.at_ms, one.speaker_name)
 
 
 @cache

@@ -265,7 +265,9 @@ class RescuedMouth:
         if self._turn is not None:
             self.cancel(self._turn.id)
         words_alone = bool(prompt.words) and not self._first.says_given_words
-        second = self._second if words_alone or self._rests() else None
+        # The first engine is skipped while it rests.
+        is_second = words_alone or (self._second is not None and not self._breaker.allows_call())
+        second = self._second if is_second else None
         mouth = second or self._first
         self._turn = _Turn(turn, prompt, mouth)
         mouth.begin(turn, prompt)
@@ -365,10 +367,6 @@ class RescuedMouth:
     def _over(self, event: Finished) -> None:
         self._turn = None
         self._listener(event)
-
-    def _rests(self) -> bool:
-        """Whether the first engine is skipped in this turn."""
-        return self._second is not None and not self._breaker.allows_call()
 
     def _both(self) -> list[Mouth]:
         return [self._first, *([self._second] if self._second is not None else [])]

@@ -211,8 +211,8 @@ class Room:
                 return speaks(event.player)
 
     def _on_ear(self, event: EarEvent, at_ms: int) -> None:
-        if isinstance(event, TurnEnded):
-            event = replace(event, draft=self._with_id(event.draft))
+        if isinstance(event, TurnEnded) and event.draft.utterance is None:
+            event = replace(event, draft=replace(event.draft, utterance=self._ids.new_utterance()))
         if not isinstance(event, SpeechPaused):
             self._follow(event)
             self._tell(event)
@@ -240,9 +240,6 @@ class Room:
                 self._unfinished.pop(player, None)
             case _:
                 pass
-
-    def _with_id(self, draft: Draft) -> Draft:
-        return draft if draft.utterance is not None else replace(draft, utterance=self._ids.new_utterance())
 
     # -- effects
 

@@ -152,7 +152,7 @@ class Ranked:
         if not found:
             return []
         least, most = float(scores.min()), float(scores[found].max())
-        return [(at, _relative(float(scores[at]), least, most)) for at in found]
+        return [(at, (float(scores[at]) - least) / (most - least) if most > least else 1.0) for at in found]
 
     def is_the_question(self, at: int) -> bool:
         """The utterance may already be in the log under an id that the caller does not know."""
@@ -251,7 +251,3 @@ def _best(scores: NDArray[float32], among: NDArray[bool_], limit: int) -> list[i
     candidates = places[values >= np.partition(values, -n)[-n]]
     order = np.lexsort((-candidates, -scores[candidates]))
     return [int(at) for at in candidates[order][:n]]
-
-
-def _relative(score: float, least: float, best: float) -> float:
-    return (score - least) / (best - least) if best > least else 1.0

@@ -370,7 +370,9 @@ class _StatusUpdate:
         if fact.status == "accepted" and not rivals:
             return []
         rule = self.rule(fact)
-        if rule not in ("functional", "functional_object") or any(_opposite(fact, rival) for rival in rivals):
+        opposite = OPPOSITES.get(fact.claim.predicate)
+        is_opposed = any(rival.claim.predicate == opposite for rival in rivals)
+        if rule not in ("functional", "functional_object") or is_opposed:
             return self._accept(fact, against=rivals)
         later = [rival for rival in rivals if since(rival) > since(fact)]
         if later and self._may_supersede:
@@ -427,10 +429,6 @@ def until(fact: Fact, successor: Fact) -> Validity:
     if to_ms is None:
         to_ms = successor.provenance.at_ms
     return replace(fact.validity, to_ms=to_ms, story_to=successor.validity.story_from)
-
-
-def _opposite(fact: Fact, rival: Fact) -> bool:
-    return OPPOSITES.get(fact.claim.predicate) == rival.claim.predicate
 
 
 def _outranks(held: Provenance, new: Provenance) -> bool:

@@ -73,9 +73,8 @@ class Door:
         if not _CAMPAIGN.fullmatch(campaign):
             return _problem(HTTPStatus.NOT_FOUND, "There is no such table.")
         response = web.HTTPSeeOther(f"/{request.match_info['page']}")
-        response.set_cookie(
-            COOKIE, campaign, max_age=_COOKIE_S, httponly=True, samesite="Lax", secure=_is_secure(request)
-        )
+        is_secure = request.headers.get("X-Forwarded-Proto", request.scheme) == "https"
+        response.set_cookie(COOKIE, campaign, max_age=_COOKIE_S, httponly=True, samesite="Lax", secure=is_secure)
         return response
 
     async def _pass_on(self, request: web.Request) -> web.StreamResponse:
@@ -175,10 +174,6 @@ def _forwarded(request: web.Request) -> CIMultiDict[str]:
     headers["X-Forwarded-For"] = f"{before}, {request.remote}" if before else str(request.remote)
     headers.setdefault("X-Forwarded-Proto", request.scheme)
     return headers
-
-
-def _is_secure(request: web.Request) -> bool:
-    return request.headers.get("X-Forwarded-Proto", request.scheme) == "https"
 
 
 def _problem(status: HTTPStatus, text: str) -> web.Response:

@@ -106,7 +106,8 @@ def prose(tokens: Sequence[Token]) -> list[Token]:
                     start -= 1
                 is_empty = is_empty or end in (start, form)
                 # A tag that hides something may be open behind the section.
-                if is_of_rules(below[-2].content.strip(" *_:")) and not _has_html(below[start:end]):
+                has_html = any(each.type == "html_block" for each in below[start:end])
+                if is_of_rules(below[-2].content.strip(" *_:")) and not has_html:
                     end, is_empty = start, True
             elif is_empty and (form > end or any("`" in each.content for each in below[end:])):
                 form = end
@@ -118,10 +119,6 @@ def prose(tokens: Sequence[Token]) -> list[Token]:
 def _ends_section(token: Token, heading: Token) -> bool:
     is_heading = token.type == "heading_open" and token.level == heading.level and token.tag <= heading.tag
     return is_heading or token.level < heading.level
-
-
-def _has_html(tokens: Sequence[Token]) -> bool:
-    return any(each.type == "html_block" for each in tokens)
 
 
 def _is_empty(block: Sequence[Token]) -> bool:

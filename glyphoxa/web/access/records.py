@@ -406,7 +406,10 @@ def forget(data_dir: Path, campaign: CampaignId, player: PlayerId) -> int:
     n_gone = 0
     for path in (consents_path(data_dir, campaign), audit.with_suffix(".jsonl.1"), audit):
         lines = _lines(path)
-        kept = [_erased(entry) if _is_about(player, entry := _entry(line)) else line for line in lines]
+        kept = []
+        for line, entry in zip(lines, map(_entry, lines), strict=True):
+            erased = AuditEntry(entry.get("at_ms", 0), AuditKind.ERASED)
+            kept.append(json.dumps(asdict(erased)) if _is_about(player, entry) else line)
         n_here = sum(before != after for before, after in zip(lines, kept, strict=True))
         if n_here:
             _replace(path, kept)
@@ -425,10 +428,6 @@ def _entry(line: str) -> Mapping[str, Any]:
 
 def _is_about(player: PlayerId, entry: Mapping[str, Any]) -> bool:
     return f"player:{player}" == entry.get("who") or player in (entry.get("player"), entry.get("what"))
-
-
-def _erased(entry: Mapping[str, Any]) -> str:
-    return json.dumps(asdict(AuditEntry(entry.get("at_ms", 0), AuditKind.ERASED)))
 
 
 def _lines(path: Path) -> list[str]:

@@ -317,7 +317,8 @@ async def change_campaign(frame: DeskFrame, _request: Request, form: Form) -> Do
     editor = CampaignEditor(frame.memory())
     draft = await editor.check(form.get("text", ""), base=form.get("base", ""))
     what, _, kind = form.get("do", "").partition(" ")
-    fields = _fields_of(form, kind)
+    # `person-name` is the name of a person.
+    fields = {name.removeprefix(f"{kind}-"): value for name, value in form.items() if name.startswith(f"{kind}-")}
     refused = ""
     try:
         match what:
@@ -386,11 +387,6 @@ def _campaign_page(
         "npcs": [] if described is None else [each.name for each in described.npcs],
         "scenes": [] if described is None else [scene_of(scene, described) for scene in described.scenes],
     }
-
-
-def _fields_of(form: Form, kind: str) -> dict[str, str]:
-    """Return the fields of one kind of form: `person-name` is the name of a person."""
-    return {name.removeprefix(f"{kind}-"): value for name, value in form.items() if name.startswith(f"{kind}-")}
 
 
 # -- where entities stand in a drawing
