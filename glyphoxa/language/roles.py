@@ -13,7 +13,6 @@ from typing import Final
 from glyphoxa.domain.campaign import Campaign, Npc
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.language.language_data import lexicon
-from glyphoxa.language.text import Text
 from glyphoxa.language.words import fold
 
 _WORDS: Final = lexicon("titles")
@@ -137,18 +136,6 @@ class Cast:
     def answers_uncalled(self, npc: NpcId) -> bool:
         character = self.characters.get(npc)
         return character is None or not character.address_only
-
-    def expert(self, text: str, present: Iterable[NpcId]) -> NpcId | None:
-        """Return the present NPC whose trade the text concerns most; None for none, or for a tie."""
-        words = Text.of(text).spoken
-        counted = [
-            (character.knows_about(words), npc)
-            for npc in present
-            if (character := self.characters.get(npc)) is not None and not character.address_only
-        ]
-        most = max((count for count, _ in counted), default=0)
-        best = [npc for count, npc in counted if count == most]
-        return best[0] if most and len(best) == 1 else None
 
 
 def cast_of(campaign: Campaign) -> Cast:

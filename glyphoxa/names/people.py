@@ -7,7 +7,6 @@ are named:
 - by a name or an alias;
 - by the noun alone, if they are known by an article and a noun ("the captain"), where it is a form of address:
   elsewhere it is any captain. If several are known by it, all are addressed, and those present may answer;
-- by a word that only sounds like a name ("bard" for Bart), between punctuation, if nobody else is named;
 - before words that are whispered or typed to one person: "(to Mira) ...".
 
 All of it is linear in the text, because players may send any length.
@@ -45,7 +44,6 @@ _BEHIND_PLACE_PREPOSITION: Final = _WORDS.compile(r"^\W*{place_prepositions}\s*$
 _WITHIN: Final = frozenset(map(fold, lexicon("names").words("within")))
 _MY: Final = lexicon("chronicle").words("my")
 _ARTICLES: Final = tuple(ARTICLES)
-_SHORTEST_SOUND_ALIKE: Final = 4
 NOT_CALLED: Final = -10.0
 CERTAIN: Final = 10.0
 _CLEARLY: Final = 2.0
@@ -63,7 +61,6 @@ class AddresseeMention:
         is_whispered: It names the addressee of the whole text: "(to Mira) ...".
         is_played: An NPC or a player has this name, not only an entity of the story.
         is_role: A word for a trade instead of a name: "smith".
-        is_guess: It only sounds like the name.
         player: The player, if it is a player's name.
         start: Offset of its first character in the text; `end` is one past the last.
     """
@@ -78,7 +75,6 @@ class AddresseeMention:
     start: int = 0
     end: int = 0
     is_role: bool = False
-    is_guess: bool = False
 
     @property
     def is_called(self) -> bool:
@@ -211,7 +207,6 @@ class AddressPlace(NamedPlace):
 
     Attributes:
         first: Index of its first word; `last` of its last.
-        is_only_called: Elsewhere it names nobody.
         is_trade: It is the last word of a role, or a trade of nobody here.
         is_rank: It is a title or another word of a role.
     """
@@ -219,7 +214,6 @@ class AddressPlace(NamedPlace):
     first: int
     last: int
     meant: Sequence[Entry]
-    is_only_called: bool = False
     is_trade: bool = False
     is_rank: bool = False
 
@@ -239,15 +233,9 @@ def places_in(text: str, forms: CallForms) -> list[AddressPlace]:
     """Return where people are named in a text, in order."""
     spoken = words(text)
     places = _places(spoken, forms)
-    if not any(_is_listened_for(place, forms) and not place.is_only_called for place in places):
-        places = sorted((*places, *_sound_alikes(spoken, places, forms)), key=lambda place: place.first)
     is_ordinary = forms.names.vocabulary.is_ordinary
     plain = (all(is_ordinary(word.full) for word in spoken[place.first : place.last + 1]) for place in places)
     return [replace(place, is_ordinary=each) for place, each in zip(places, plain, strict=True)]
-
-
-def _is_listened_for(place: AddressPlace, forms: CallForms) -> bool:
-    return not place.is_trade and any(entry.entity_id in forms.people for entry in place.meant)
 
 
 def _mentions(place: AddressPlace, called: float, forms: CallForms) -> Iterator[AddresseeMention]:
@@ -261,7 +249,6 @@ def _mentions(place: AddressPlace, called: float, forms: CallForms) -> Iterator[
         start=place.start,
         end=place.end,
         is_role=place.is_role,
-        is_guess=place.is_guess,
     )
     if place.is_trade and not place.meant:
         yield mention  # who calls a guard does not mean the innkeeper
@@ -337,14 +324,9 @@ def _longest_form(spoken: Sequence[Word], first: int, ends: Mapping[int, int], f
 
 def _form(spoken: Sequence[Word], first: int, last: int, joined: str, forms: CallForms) -> AddressPlace | None:
     if meant := forms.parts.get(joined):
-        is_plain = first == last and forms.names.vocabulary.is_ordinary(spoken[first].full)
-        is_plain = is_plain or len(joined) < _SHORTEST_SOUND_ALIKE
-        is_plain = is_plain or all(forms.names.vocabulary.is_ordinary(w.full) for w in spoken[first : last + 1])
-        if is_plain and last > first and spoken[first].is_capital and spoken[last].is_capital:
-            is_plain = False
-        return _place(spoken, first, last, meant, is_role=is_plain, is_only_called=is_plain)
+        return _place(spoken, first, last, meant)
     if meant := forms.nouns.get(joined):
-        return _place(spoken, first, last, meant, is_role=True, is_only_called=True)
+        return _place(spoken, first, last, meant, is_role=True)
     if first == last:
         noun = spoken[first].text.lower()
         fitting = [entry for member, entry in forms.cast.values() if member.is_called(noun)]
@@ -352,7 +334,7 @@ def _form(spoken: Sequence[Word], first: int, last: int, joined: str, forms: Cal
             more = [entry for entry in forms.ranks.get(joined, ()) if entry not in fitting]
             return _place(spoken, first, last, [*fitting, *more], is_role=True, is_trade=True)
         if meant := forms.ranks.get(joined):
-            return _place(spoken, first, last, meant, is_role=True, is_only_called=True, is_rank=True)
+            return _place(spoken, first, last, meant, is_role=True, is_rank=True)
         if forms.cast and trades_of(noun):
             return _place(spoken, first, last, (), is_role=True, is_trade=True)
         return None
@@ -370,7 +352,7 @@ def _with_titles(spoken: Sequence[Word], place: AddressPlace, *, after: int) -> 
         return place
     if place.is_trade or place.is_rank:
         return replace(place, first=first, start=spoken[first].start)
-    return replace(place, first=first, start=spoken[first].start, is_role=False, is_only_called=False)
+    return replace(place, first=first, start=spoken[first].start, is_role=False)
 
 
 def _whispered(text: str, people: Sequence[AddresseeMention]) -> AddresseeMention | None:
@@ -396,15 +378,3 @@ def _may_be_a_place(who: str, before: str) -> bool:
     first, *others = who.split()
     is_name = (others or [first])[-1][0].isupper() and first.casefold() not in _PLACE_ARTICLES
     return not is_name or _BEHIND_PLACE_PREPOSITION.search(before) is not None
-
-
-def _sound_alikes(spoken: Sequence[Word], places: Sequence[AddressPlace], forms: CallForms) -> Iterator[AddressPlace]:
-    taken = {at for place in places if not place.is_trade for at in range(place.first, place.last + 1)}
-    n = len(spoken)
-    for at, word in enumerate(spoken):
-        is_apart = not word.joins and (at + 1 == n or not spoken[at + 1].joins)
-        if n == 1 or at in taken or len(word.folded) < _SHORTEST_SOUND_ALIKE or not is_apart:
-            continue
-        alike = (each for each in forms.names.sounding_like(word.folded) if each.entity_id in forms.people)
-        if (name := next(alike, None)) is not None and (entry := forms.names.entry(name.entity_id)) is not None:
-            yield _place(spoken, at, at, [entry], name=entry.name, is_guess=True)

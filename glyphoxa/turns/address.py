@@ -157,8 +157,6 @@ class Addressing:
             return f"{name} was called"
         if exchange is not None and exchange[2] == npc:
             return f"continuing with {name}"
-        if self.cast.expert(heard.said.text, heard.present) == npc:
-            return f"about the trade of {name}"
         if len(heard.present) == 1:
             return f"{name} is the only NPC here"
         return f"sounds meant for {name}"
@@ -216,7 +214,7 @@ def _whispered(mentions: Sequence[AddresseeMention], present: Sequence[NpcId]) -
 
 def _calls_only_absent(heard: Situation) -> bool:
     """Return whether NPCs are called, but none that is here: nobody answers in their place."""
-    perhaps = [m.npc for m in heard.said.mentions if m.npc and m.called > _PERHAPS and not (m.is_guess or m.is_role)]
+    perhaps = [m.npc for m in heard.said.mentions if m.npc and m.called > _PERHAPS and not m.is_role]
     return bool(perhaps) and set(perhaps).isdisjoint(heard.present)
 
 
