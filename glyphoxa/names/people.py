@@ -24,7 +24,7 @@ from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.ids import EntityId, NpcId, PlayerId
 from glyphoxa.language.calls import NamedPlace, Token, calls_in, tokens_of
 from glyphoxa.language.language_data import lexicon
-from glyphoxa.language.roles import ARTICLES, KIN, TITLES, CastMember, cast_of, same_titles, trades_of
+from glyphoxa.language.roles import ARTICLES, TITLES, CastMember, cast_of, same_titles, trades_of
 from glyphoxa.language.table_talk import marked_out_of_character, out_of_character
 from glyphoxa.language.words import Word, fold, words
 from glyphoxa.names.gazetteer import Gazetteer
@@ -42,7 +42,6 @@ _TABLE_GROUP: Final = _WORDS.words("table_group")
 _PLACE_ARTICLES: Final = _WORDS.words("place_articles")
 _BEHIND_PLACE_PREPOSITION: Final = _WORDS.compile(r"^\W*{place_prepositions}\s*$", flags=re.IGNORECASE)
 _WITHIN: Final = frozenset(map(fold, lexicon("names").words("within")))
-_MY: Final = lexicon("chronicle").words("my")
 _ARTICLES: Final = tuple(ARTICLES)
 NOT_CALLED: Final = -10.0
 CERTAIN: Final = 10.0
@@ -208,14 +207,12 @@ class AddressPlace(NamedPlace):
     Attributes:
         first: Index of its first word; `last` of its last.
         is_trade: It is the last word of a role, or a trade of nobody here.
-        is_rank: It is a title or another word of a role.
     """
 
     first: int
     last: int
     meant: Sequence[Entry]
     is_trade: bool = False
-    is_rank: bool = False
 
 
 def understand(text: str, forms: CallForms) -> Understood:
@@ -268,7 +265,7 @@ def _mentions(place: AddressPlace, called: float, forms: CallForms) -> Iterator[
 
 
 def _places(spoken: Sequence[Word], forms: CallForms) -> list[AddressPlace]:
-    """The places of names and roles, without overlap: the longest from left to right, names with their titles."""
+    """The places of names and roles, without overlap: the longest from left to right."""
     named = {mention.first: mention for mention in forms.names.mentions_in(spoken)}
     ends = {at: mention.last for mention in named.values() for at in range(mention.first, mention.last + 1)}
     found: list[AddressPlace] = []
@@ -283,9 +280,6 @@ def _places(spoken: Sequence[Word], forms: CallForms) -> list[AddressPlace]:
             at += 1
             continue
         at = place.last + 1
-        place = _with_titles(spoken, place, after=found[-1].last if found and not found[-1].is_role else -1)
-        while found and found[-1].last >= place.first:
-            found.pop()
         found.append(place)
     return found
 
@@ -334,25 +328,13 @@ def _form(spoken: Sequence[Word], first: int, last: int, joined: str, forms: Cal
             more = [entry for entry in forms.ranks.get(joined, ()) if entry not in fitting]
             return _place(spoken, first, last, [*fitting, *more], is_role=True, is_trade=True)
         if meant := forms.ranks.get(joined):
-            return _place(spoken, first, last, meant, is_role=True, is_rank=True)
+            return _place(spoken, first, last, meant, is_role=True)
         if forms.cast and trades_of(noun):
             return _place(spoken, first, last, (), is_role=True, is_trade=True)
         return None
     if meant := forms.ranks.get(joined):
         return _place(spoken, first, last, meant, is_role=True, is_trade=True)
     return None
-
-
-def _with_titles(spoken: Sequence[Word], place: AddressPlace, *, after: int) -> AddressPlace:
-    """The place with the titles before it: "Captain Roth". A word that may be any word is then a name."""
-    first = place.first
-    while first - 1 > after and spoken[first].joins and spoken[first - 1].folded in TITLES:
-        first -= 1
-    if first == place.first or (first and spoken[first].folded in KIN and spoken[first - 1].folded in _MY):
-        return place
-    if place.is_trade or place.is_rank:
-        return replace(place, first=first, start=spoken[first].start)
-    return replace(place, first=first, start=spoken[first].start, is_role=False)
 
 
 def _whispered(text: str, people: Sequence[AddresseeMention]) -> AddresseeMention | None:
