@@ -143,8 +143,8 @@ def state_of(settings: Settings, campaign: Campaign, session: SessionId, mark: S
 
 
 def _with_fillers(npc: Npc, settings: Settings, campaign: Campaign) -> Npc:
-    """Add the default fillers of the language if enabled. A cloud voice charges for rendering them."""
-    is_without = settings.filler_after_ms and not npc.fillers
+    """Add the default fillers of the language if enabled."""
+    is_without = settings.turns.filler_after_ms and not npc.fillers
     return replace(npc, fillers=wording(campaign.language).fillers) if is_without else npc
 
 
@@ -343,9 +343,7 @@ class TableBuilder:
             npc_to_npc=settings.turns.npc_to_npc,
             max_discarded_tokens=settings.turns.discarded_tokens,
             turns=OpenTurns(floor, {npc.id: npc.priority for npc in campaign.npcs}),
-            patience=Patience(
-                reply_deadline_ms=settings.turns.reply_deadline_ms, filler_after_ms=settings.filler_after_ms
-            ),
+            patience=Patience(settings.turns.reply_deadline_ms, settings.turns.filler_after_ms),
         )
 
     def _keeper(self, npcs: Mapping[NpcId, NpcActor]) -> SessionStateKeeper:

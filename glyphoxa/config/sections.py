@@ -149,8 +149,7 @@ class TurnsSettings(Section):
             With 0, no answer is prepared before the end of the turn.
         reply_deadline_ms: Longest time from the end of a turn to the first sound of the reply. A later reply has the
             outcome `timed_out`.
-        filler_after_ms: Silence after which an NPC makes a short sound in character; 0 turns it off. Default: 1500 with
-            a local language model, otherwise 0.
+        filler_after_ms: Silence after which an NPC makes a short sound in character; 0 turns it off.
         gap_ms: Silence between the replies of two NPCs, varied by a sixth. No extra gap is added after a player's turn.
         barge_in_ms: How long a player must speak to interrupt an NPC. With 0, only recognised words interrupt it: use
             this in a room where microphones pick up the NPCs.
@@ -166,14 +165,15 @@ class TurnsSettings(Section):
     unfinished_ms: Annotated[int, Field(ge=50, le=10_000)] = 1_200
     discarded_tokens: Annotated[int, Field(ge=0, le=1_000_000)] = 8_000
     reply_deadline_ms: Annotated[int, Field(ge=500, le=120_000)] = 15_000
-    filler_after_ms: Annotated[int, Field(ge=0, le=10_000)] | None = None
+    filler_after_ms: Annotated[int, Field(ge=0, le=10_000)] = 1_500
     gap_ms: Annotated[int, Field(ge=0, le=2000)] = GAP_MS
     barge_in_ms: Annotated[int, Field(ge=0, le=2000)] = BARGE_IN_MS
     npc_to_npc: Annotated[int, Field(ge=0, le=10)] = 0
     eagerness: Literal["quiet", "balanced", "eager"] = "balanced"
 
     def contradictions(self) -> Wrong:
-        for shorter, longer in pairwise(("pause_ms", "end_of_turn_ms", "unfinished_ms")):
+        stated = [("complete_ms", "end_of_turn_ms")] * ("complete_ms" in self.model_fields_set)
+        for shorter, longer in (*pairwise(("pause_ms", "end_of_turn_ms", "unfinished_ms")), *stated):
             least, found = getattr(self, shorter), getattr(self, longer)
             if found < least:
                 yield (longer,), f"turns.{longer} ({found}) must not be less than turns.{shorter} ({least})"

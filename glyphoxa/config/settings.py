@@ -82,8 +82,6 @@ S = TypeVar("S", bound=Section)
 LogLevel = Literal["TRACE", "DEBUG", "INFO", "WARNING", "ERROR"]
 
 _SYSTEM_DATA = Path("/var/lib/glyphoxa")
-_FILLER_AFTER_MS = 1_500
-"""With a language model on this machine: a pause of two seconds, the end of the turn included, is one that is felt."""
 
 
 class MemorySettings(Section):
@@ -304,13 +302,6 @@ class Settings(Section):
         if position == "question":
             return BEHIND_THE_QUESTION
         return Placement(BEFORE_THE_TALK if depth is None else depth, self.context.facts_role)
-
-    @property
-    def filler_after_ms(self) -> int:
-        """Return the delay as set, else as the language model needs it; 0 is never."""
-        if self.turns.filler_after_ms is not None:
-            return self.turns.filler_after_ms
-        return _FILLER_AFTER_MS if runs_here(LLM, self.providers.llm.name) else 0
 
     @property
     def has_memory(self) -> bool:

@@ -21,7 +21,7 @@ from glyphoxa.domain.budgets import GAP_MS
 from glyphoxa.domain.campaign import DEFAULT_PRIORITY
 from glyphoxa.domain.heard import Draft
 from glyphoxa.domain.ids import NpcId, PlayerId, TurnId
-from glyphoxa.domain.turn_record import Outcome
+from glyphoxa.domain.turn_record import Outcome, Stage
 from glyphoxa.language.sentences import CHARS_PER_TOKEN
 from glyphoxa.turns.turn import Begin, Cancel, Phase, SpokenQuestion, Turn
 
@@ -217,8 +217,8 @@ class OpenTurns:
         return self._turns.pop(turn_id, None)
 
 
-_CLAUSE_MS = 1_000
-"""An answer is heard within this time after its first word, so a filler would delay it."""
+_CLAUSE_MS, _VOICE_MS = 1_000, 500
+"""An answer is heard within this time after its first word, or its first sentence, so a filler would delay it."""
 _SILENT_MS = 3_000
 """Longest silence after a player's words before a filler, although the first words of an answer are there."""
 
@@ -278,5 +278,7 @@ class Patience:
             return turn.released_ms + self.reply_deadline_ms
         # After waiting for another NPC to finish, do not wait as long again.
         due_ms = max(turn.released_ms, turn.committed_ms + self.filler_after_ms)
-        clause_ms = due_ms if turn.first_word_ms is None else max(due_ms, turn.first_word_ms + _CLAUSE_MS)
-        return min(clause_ms, max(due_ms, turn.draft.speech_end_ms + _SILENT_MS))
+        if Stage.FIRST_SENTENCE in turn.stages:
+            return max(due_ms, turn.stages[Stage.FIRST_SENTENCE] + _VOICE_MS)
+        word_ms = turn.stages.get(Stage.FIRST_TOKEN, due_ms - _CLAUSE_MS)
+        return max(due_ms, min(word_ms + _CLAUSE_MS, turn.draft.speech_end_ms + _SILENT_MS))

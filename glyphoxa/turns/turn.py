@@ -103,7 +103,6 @@ class Turn:
     begun: bool = False
     filled: bool = False
     lookup_is_slow: bool = False
-    first_word_ms: int | None = None
     has_failed: bool = False
     """Failed before its release: only an excuse would be heard."""
     committed_ms: int = 0
@@ -133,7 +132,7 @@ class Turn:
 
     def answers_to(self, npc: NpcId | None, question: SpokenQuestion) -> bool:
         """Return whether it is, or will be, this NPC's answer to these words."""
-        return self.npc == npc and not self.has_failed and same_words(self.question.text, question.text)
+        return self.npc == npc and same_words(self.question.text, question.text)
 
     def commit(self, draft: Draft, addressed: Addressed, *, at_ms: int) -> None:
         """Make the turn final: its question is `draft`."""

@@ -260,9 +260,7 @@ class TurnTaking:
     def on_stage(self, turn: Turn, stage: Stage, *, at_ms: int) -> None:
         """Note that the engine of an open turn reached a stage."""
         turn.mark(stage, at_ms=at_ms)
-        if stage is Stage.FIRST_TOKEN:
-            turn.first_word_ms = at_ms  # sound will follow soon
-        elif stage is Stage.FIRST_AUDIO and turn.phase is Phase.RELEASED:
+        if stage is Stage.FIRST_AUDIO and turn.phase is Phase.RELEASED:
             turn.phase = Phase.HEARD
 
     def on_reply_known(self, turn: Turn, *, at_ms: int) -> list[Effect]:
@@ -395,7 +393,8 @@ class TurnTaking:
         effects.append(Keep(draft, addressed))
         if addressed.npc is not None or (cuts_off(draft.text) and not draft.typed):
             effects += self.follow_ups.call_off()
-        effects += self._discard(player, unless=lambda turn: turn.answers_to(addressed.npc, question))
+        npc = addressed.npc  # an answer that failed is tried once more, now that the words are final
+        effects += self._discard(player, unless=lambda turn: turn.answers_to(npc, question) and not turn.has_failed)
         if addressed.npc is None:
             self.questions.addressing.said(player, addressed.player, draft.text, at_ms=at_ms)
             self.turns.discarded_tokens.pop(player, None)

@@ -18,10 +18,10 @@ from tests.support.builders import INNKEEPER, SMITH, a_campaign
 
 @pytest.mark.parametrize(
     ("language", "filler_after_ms", "fillers"),
-    [("en", None, "Hm. Well. Ah."), ("de-AT", 800, "Hm. Nun. Ach."), ("en", 0, "")],
+    [("en", 1_500, "Hm. Well. Ah."), ("de-AT", 800, "Hm. Nun. Ach."), ("en", 0, "")],
 )
 def test_an_npc_without_fillers_has_those_of_its_language_where_they_are_wanted(
-    tmp_path: Path, language: str, filler_after_ms: int | None, fillers: str
+    tmp_path: Path, language: str, filler_after_ms: int, fillers: str
 ) -> None:
     settings = Settings(data_dir=tmp_path, turns=TurnsSettings(filler_after_ms=filler_after_ms))
     campaign = replace(a_campaign(), language=language)

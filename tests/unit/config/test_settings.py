@@ -61,13 +61,6 @@ def test_default_settings_are_local_and_need_no_key() -> None:
     assert {found.level for found in findings(settings).values()} == {"ok"}
 
 
-def test_local_model_plays_a_filler_before_a_slow_answer(tmp_path: Path) -> None:
-    assert read_settings(None).filler_after_ms == 1_500
-    assert read(tmp_path, "providers: {llm: {name: openai}}\n").filler_after_ms == 0
-    assert read(tmp_path, "turns: {filler_after_ms: 0}\n").filler_after_ms == 0
-    assert read(tmp_path, "providers: {llm: {name: openai}}\nturns: {filler_after_ms: 900}\n").filler_after_ms == 900
-
-
 @pytest.mark.parametrize("text", ["", "# nothing yet\n", "server:\n", "memory: {postgres_dsn: }\n"])
 def test_an_empty_file_or_section_means_the_defaults(tmp_path: Path, text: str) -> None:
     assert read(tmp_path, text).model_dump() == settings_type()().model_dump()
@@ -139,6 +132,9 @@ def test_values_that_are_wrong_together_are_reported(tmp_path: Path) -> None:
     found = mistakes(tmp_path, text)
     assert found[0].startswith("1: turns.end_of_turn_ms (480) must not be less than turns.pause_ms (700)")
     assert found[1:] == [f"5: openai-compatible needs providers.llm.{what}" for what in ("base_url", "model")]
+    read(tmp_path, "turns: {end_of_turn_ms: 199, pause_ms: 199}\n")  # complete_ms is 200 by default
+    [found] = mistakes(tmp_path, "turns:\n  complete_ms: 700\n")
+    assert "turns.end_of_turn_ms (480) must not be less than turns.complete_ms (700)" in found
     text = "providers:\n  llm: {name: openai}\ncorrection:\n  llm:\n    name: local\n"
     [found] = mistakes(tmp_path, text)
     assert found == "5: local means the model of providers.llm, and openai is not local"

@@ -43,6 +43,8 @@ def test_answer_that_failed_during_speech_is_retried_once() -> None:
     evening.hear(EagerTurn(a_draft(TAMSIN, "Grimjaw, hello.")))
     failed = evening.the_turn()
     failed.has_failed = True
+    evening.hear(a_partial(TAMSIN, "Grimjaw, hello"), at_ms=500)
+    assert evening.hear(EagerTurn(a_draft(TAMSIN, "Grimjaw, hello.")), at_ms=700) == []  # each try costs tokens
     effects = evening.hear(TurnEnded(a_draft(TAMSIN, "Grimjaw, hello."), 1_500), at_ms=1_500)
     assert [type(effect) for effect in effects][:4] == [Keep, Cancel, Begin, Commit]
     assert Cancel(failed) in effects and failed.cancelled_as is None
@@ -268,6 +270,16 @@ def test_filler_comes_three_seconds_after_the_words_at_the_latest() -> None:
     evening.talk.on_stage(turn, Stage.FIRST_TOKEN, at_ms=3_000)
     assert Fill(turn) not in evening.talk.tick(at_ms=3_400)
     assert Fill(turn) in evening.talk.tick(at_ms=3_500)
+
+
+def test_no_filler_comes_just_before_a_sentence_that_is_ready() -> None:
+    evening = Evening(filler_after_ms=700)
+    evening.says(TAMSIN, "Grimjaw, hello.", at_ms=0)
+    turn = evening.the_turn()
+    evening.talk.on_stage(turn, Stage.FIRST_TOKEN, at_ms=2_900)
+    evening.talk.on_stage(turn, Stage.FIRST_SENTENCE, at_ms=3_300)
+    assert Fill(turn) not in evening.talk.tick(at_ms=3_500)
+    assert Fill(turn) in evening.talk.tick(at_ms=3_800)  # the voice is slow
 
 
 def test_an_answer_that_waits_for_a_tool_is_led_in_by_a_filler_once() -> None:
