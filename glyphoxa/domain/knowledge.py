@@ -386,10 +386,6 @@ class Signal(StrEnum):
     ROUND = "round"
 
 
-ANSWERING: Final = frozenset((Signal.ANSWERS, Signal.MEANING_ANSWERS))
-"""It follows a question similar to the current one."""
-
-
 NEAR: Final = 0.45
 """From this cosine on, MiniLM's sentences are about the same thing without a common word."""
 RELATED: Final = 0.25

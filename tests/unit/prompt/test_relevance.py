@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from glyphoxa.domain.budgets import Budgets
 from glyphoxa.domain.ids import SessionId
 from glyphoxa.domain.knowledge import RecalledSummary, RecalledTalk, RecalledUtterance, Signal
-from glyphoxa.prompt.select import why_unrelated, without_call, worth_telling
+from glyphoxa.prompt.select import Candidates, select, why_unrelated, without_call, worth_telling
 from tests.support.builders import SMITH
-from tests.support.recalled import heard, said_itself
+from tests.support.recalled import a_fact, heard, said_itself
 
 BROTHER = "My brother Thomas was lost near Graumsted."
 
@@ -89,7 +90,8 @@ def test_what_bears_on_the_question_is_told_even_if_something_else_ranks_before_
 
 def test_a_small_budget_is_left_to_the_best_and_a_large_one_is_filled_by_the_ranking() -> None:
     found = [HERS, ANSWER, ASKED, CHATTER, FAR]
-    assert worth_telling(QUESTION, found, tokens=SMALL) == [HERS, ANSWER, FAR]
+    lone = replace(ASKED, text="I dream of the fen. Was he lost there?")
+    assert worth_telling(QUESTION, [*found, lone], tokens=SMALL) == [HERS, ANSWER, FAR, lone]
     assert worth_telling(QUESTION, found, tokens=LARGE) == found
 
 
@@ -115,3 +117,24 @@ def test_what_hardly_asks_brings_nothing_but_what_is_near() -> None:
     best = replace(said("We buried him by the old mill.", similarity=0.1), score=0.9)
     for question, told in (("Pass me the salt, please.", [salt]), ("Is the salt of the marsh bitter?", [salt, best])):
         assert worth_telling(question, [salt, best], tokens=1_500) == told
+
+
+def in_prompt(question: str, *lines: RecalledUtterance, fact: str = "", tokens: int = SMALL) -> list[str]:
+    facts = [a_fact(fact, is_named=True)] if fact else []
+    return [one.text for one in select(Candidates(question, "en", facts, lines), Budgets(facts_tokens=tokens)).talk]
+
+
+def test_small_model_reads_no_line_that_only_shares_a_word() -> None:
+    bell, keeper = said("I dream of a drowned bell.", similarity=0.3), said("Old Brack drowned.", similarity=0.3)
+    question = "When did Old Brack drown?"
+    assert in_prompt(question, keeper, bell) == [keeper.text]
+    assert in_prompt(question, keeper, bell, tokens=LARGE) == [keeper.text, bell.text]
+    assert in_prompt(question, keeper, replace(bell, similarity=0.4)) == [keeper.text, bell.text]
+
+
+def test_small_model_reads_no_line_beside_a_fact_that_answers() -> None:
+    sister = said("My sister wants to marry a baker in Harrow Quay.", similarity=0.4)
+    port = "Harrow Quay is a river port."
+    assert in_prompt("What is Harrow Quay?", sister, fact=port) == []
+    assert in_prompt("Where does my sister live, in Harrow Quay?", sister, fact=port) == [sister.text]
+    assert in_prompt("What did I tell you of Harrow Quay?", sister, fact=port) == [sister.text]
