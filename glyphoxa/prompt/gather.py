@@ -30,7 +30,7 @@ from glyphoxa.language.sentences import characters_in, shortened
 from glyphoxa.language.text import Text, language_of
 from glyphoxa.prompt.conversation import Conversation
 from glyphoxa.prompt.identity import Bible, Identities, Identity, KnownSentences
-from glyphoxa.prompt.prefetch import Prefetch, continues
+from glyphoxa.prompt.prefetch import Prefetch
 from glyphoxa.prompt.prompt import OF_FILE, HotContext
 from glyphoxa.prompt.scene import Past, Scenes
 from glyphoxa.prompt.select import IN_EVERY_PROMPT, MOST_WRITTEN, Candidates, select, touched, with_chain, written
@@ -263,7 +263,6 @@ class HotContexts:
         self._words = wording(campaign.language)
         self._dated: Callable[[Any], Any] = (lambda one: one) if when is None else when.dated
         self._needs_repairs = repairs
-        self._shown: dict[tuple[NpcId, str], tuple[str, tuple[str, ...]]] = {}
 
     async def enter(self, scene: Scene) -> None:
         """Enter a scene: read what its NPCs know of themselves, so that a prompt cache can be prepared with the first
@@ -351,22 +350,19 @@ class HotContexts:
         npc, question, language = mind.npc, mind.question, self.campaign.language
         recalled = self.prefetch.recalled(npc, question) if said is None else said
         found = (*map(self._dated, self.world.facts(npc, question)), *mind.written())
-        before, lines = self._shown.get((npc, mind.asker), ("", ()))
         selection = select(
             Candidates(
                 question,
                 language,
+                mind.asker,
                 with_chain(self.world.chain(npc, question), found),
                 [self._dated(one) for one in recalled],
                 self.safety.forbids,
                 mind.identity.tells,
                 mind.is_in_talk,
-                lines if continues(question, before) else (),
             ),
             self.budgets,
         )
-        if question:
-            self._shown[npc, mind.asker] = question, selection.lines
         touched_now = mind.kept()
         # To a plain remark there is nothing to deny. A model that reads the secret denies it unasked, or reveals it.
         is_remark = question_of(question, language_of(question) or language).is_remark

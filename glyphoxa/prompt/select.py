@@ -38,9 +38,9 @@ from glyphoxa.domain.knowledge import (
 from glyphoxa.domain.turn_record import Rejected
 from glyphoxa.language.facts import SPOKEN_FIRST, as_sentence, fact_sentence, spoken, why_known
 from glyphoxa.language.language_data import lexicon
-from glyphoxa.language.prompt_quotes import in_one_line, recalled_line, speaker_part
+from glyphoxa.language.prompt_quotes import recalled_line
 from glyphoxa.language.relations import RelationWords, in_words
-from glyphoxa.language.sentence_form import AskKind, question_of
+from glyphoxa.language.sentence_form import AskKind, only_asks, question_of
 from glyphoxa.language.sentences import RoomLeft, tokens_of
 from glyphoxa.language.text import Text
 from glyphoxa.recall.facts import LINKED_TO, FactsAsked, facts_asked, is_secret
@@ -361,7 +361,7 @@ def worth_telling(
     if not any(one.score >= least for one in near) or _is_small_talk(question):
         return near
     is_near = {id(one) for one in near}
-    beside = {id(one) for one in said if one.score >= least and not (is_tight and (one.is_own or _only_asks(one.text)))}
+    beside = {id(one) for one in said if one.score >= least and not (is_tight and (one.is_own or only_asks(one.text)))}
     return [one for one in said if id(one) in is_near | beside]
 
 
@@ -375,10 +375,6 @@ def _is_of_the_time(one: RecalledTalk, *, asks_of_the_past: bool) -> bool:
         return True
     fits = Signal.THEN in one.signals or (asks_of_the_past and one.signals.get(Signal.TIME, 0.0) >= _FITS_THE_TIME)
     return fits and len(Text.of(one.text).topic) >= TELLING_WORDS
-
-
-def _only_asks(text: str) -> bool:
-    return all(sentence.endswith("?") for sentence in Text.of(text).sentences)
 
 
 _MEANS, _SHARE = 0.35, 0.4
@@ -460,39 +456,35 @@ _LEAST_TOKENS = 12
 """The least cost of a line: its speaker, and the reader's attention. A shorter one is worth no more."""
 
 
-def chosen(candidates: Sequence[Recalled], *, tokens: int, most: int, already: Sequence[str] = ()) -> list[Recalled]:
+def chosen(candidates: Sequence[Recalled], *, tokens: int, most: int) -> list[Recalled]:
     """Return what fits the budget.
 
-    First what was shown `already` in that order, then greedily what is worth most for its length (the usual
-    approximation of a knapsack: Dantzig, 1957). The result is in chronological order. An item without a time (a fact)
-    keeps the place of its kind among the candidates.
+    Greedily what is worth most for its length (the usual approximation of a knapsack: Dantzig, 1957). The result is in
+    chronological order. An item without a time (a fact) keeps the place of its kind among the candidates.
 
     Args:
         candidates: Unique by their line; kinds in reading order.
         tokens: Budget of all together.
         most: Lines.
-        already: Lines of a former selection for the same speech: a prompt cache has read them.
     """
     by_line: dict[str, Recalled] = {}
     for one in candidates:
         by_line.setdefault(recalled_line(one), one)
     costs = {line: tokens_of(line) for line in by_line}
-    kept = [line for line in dict.fromkeys(already) if line in by_line]
-    room = RoomLeft(tokens - sum(costs[line] for line in kept))
+    room = RoomLeft(tokens)
 
     def worth_per_token(line: str) -> float:
         return float(by_line[line].score ** _STEEP) / max(_LEAST_TOKENS, costs[line])
 
-    new: set[str] = set()
-    for line in sorted((line for line in by_line if line not in kept), key=worth_per_token, reverse=True):
-        if len(kept) + len(new) < most and room.takes(costs[line]):
-            new.add(line)
+    found: set[str] = set()
+    for line in sorted(by_line, key=worth_per_token, reverse=True):
+        if len(found) < most and room.takes(costs[line]):
+            found.add(line)
     kinds = list(dict.fromkeys(one.source for one in candidates))
-    in_order = sorted(
-        (one for line, one in by_line.items() if line in new),
+    return sorted(
+        (one for line, one in by_line.items() if line in found),
         key=lambda one: (kinds.index(one.source), 0 if isinstance(one, RecalledFact) else one.at_ms or 0),
     )
-    return [*(by_line[line] for line in kept[:most]), *in_order]
 
 
 # The sentences of a long line that bear on the question, for prompts with room for few words.
@@ -506,25 +498,15 @@ LONGEST_TOKENS: Final = 30
 the question in meaning in 72 of 100 cases, instead of 78."""
 _SHARED, _TELLING, _MOST_TELLING = 2.0, 0.25, 8
 """The worth of a word of the question, and of another word that carries a topic, up to a maximum number."""
-_LEAST_CHARACTERS: Final = 20
 
 
-def excerpted(one: RecalledTalk, question: str, *, shown: Sequence[str] = ()) -> RecalledTalk:
+def excerpted(one: RecalledTalk, question: str) -> RecalledTalk:
     """Return the item with only the consecutive sentences that bear on the question.
 
     A short item, a single sentence, and an item that is not an utterance stay unchanged.
-
-    Args:
-        shown: Lines in the prompt for the same speech. An excerpt among them stays the same, because a prompt cache has
-            read it.
     """
     if not isinstance(one, RecalledUtterance) or tokens_of(one.text) <= LONGEST_TOKENS:
         return one
-    who = speaker_part(one)
-    for line in shown:
-        words = line.removeprefix(who)
-        if line.startswith(who) and len(words) >= _LEAST_CHARACTERS and words in in_one_line(one.text):
-            return replace(one, text=words)
     return replace(one, text=_excerpt(one.text, question))
 
 
@@ -548,6 +530,7 @@ def _worth(sentence: str, asked: Set[str]) -> float:
     return _SHARED * len(telling & asked) + _TELLING * min(len(telling), _MOST_TELLING)
 
 
+_WE: Final = lexicon("told").compile(r"\b{we}\b", flags=re.IGNORECASE)
 _OF_TALK: Final = (AskKind.MEMORY, AskKind.ACTS, AskKind.ASKER, AskKind.OWN_WORDS, AskKind.PAST)
 """Questions that what was said answers, and a fact about their words does not."""
 IN_EVERY_PROMPT: Final = "it is in every prompt"
@@ -556,6 +539,7 @@ NOT_NEEDED: Final = "another one contains it, or is nearer to the question"
 IN_THE_TALK: Final = "it is already in the prompt's transcript"
 _NEAR_THE_BEST: Final = 0.15
 """Largest distance from the best: among facts near to a question, only those almost as near as the best enter."""
+ANOTHERS: Final = "somebody else said it of themselves, and the question is about the asker"
 OWN_WORDS: Final = "its own words, and the question does not ask for them"
 """A language model made them up. As something the NPC knows, they would be true the next evening."""
 
@@ -565,22 +549,22 @@ class Candidates:
     """
     Attributes:
         question: The question in the asker's words.
+        asker: The asker's name; empty if it is unknown.
         facts: About the entities in the question, in its order.
         talk: Best first.
         forbids: Returns whether a text must not come up.
         is_told: Returns whether a fact is in all prompts of the NPC.
         in_talk: Returns whether an utterance is in the transcript of the prompt.
-        shown: Lines of an earlier selection for the same speech, in their order: a prompt cache has read them.
     """
 
     question: str
     language: str
+    asker: str = ""
     facts: Sequence[RecalledFact] = ()
     talk: Sequence[RecalledTalk] = ()
     forbids: Callable[[str], bool] = lambda _: False
     is_told: Callable[[RecalledFact], bool] = lambda _: False
     in_talk: Callable[[RecalledUtterance], bool] = lambda _: False
-    shown: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -602,27 +586,25 @@ class Selection:
     def talk(self) -> tuple[RecalledTalk, ...]:
         return tuple(one for one in self.chosen if not isinstance(one, RecalledFact))
 
-    @property
-    def lines(self) -> tuple[str, ...]:
-        """Return the lines of the prompt."""
-        return tuple(recalled_line(one) for one in self.chosen)
-
 
 def select(candidates: Candidates, budgets: Budgets) -> Selection:
     """Select items for a prompt.
 
-    Facts precede utterances, unless the past is asked about. What was shown for the same speech comes first and in the
-    same order, so that most of what a prompt cache has read stays valid.
+    Facts precede utterances, unless the past is asked about.
     """
     question, tokens, most = candidates.question, budgets.facts_tokens, budgets.most_facts
     asked = question_of(question, candidates.language)
     of_the_past, wants_own = asked.has(AskKind.PAST), asked.has(AskKind.OWN_WORDS)
+    # A small model takes another's "I" for the asker.
+    is_of_asker = tokens <= TIGHT_TOKENS and candidates.asker and asked.has(AskKind.ASKER) and not _WE.search(question)
 
     def why_not_heard(one: RecalledTalk, _: Sequence[RecalledTalk]) -> str:
         if candidates.forbids(one.text):
             return NOT_PLAYED
         if isinstance(one, RecalledUtterance) and candidates.in_talk(one):
             return IN_THE_TALK
+        if is_of_asker and _is_anothers(one, candidates.asker, candidates.language):
+            return ANOTHERS
         return OWN_WORDS if one.is_own and not wants_own else ""
 
     def why_not_stated(one: RecalledFact, kept: Sequence[RecalledFact]) -> str:
@@ -643,7 +625,7 @@ def select(candidates: Candidates, budgets: Budgets) -> Selection:
     least = max((one.similarity or 0.0 for one in (*near, *played)), default=0.0) - _NEAR_THE_BEST
     facts, unstated = _sorted_out(candidates.facts, why_not_stated)
     if tokens <= TIGHT_TOKENS:
-        near = [excerpted(one, question, shown=candidates.shown) for one in near]
+        near = [excerpted(one, question) for one in near]
         answers = [] if any(map(asked.has, _OF_TALK)) else [fact for fact in facts if fact.similarity is None]
         beside = [*facts, *near]
         near, needless = _sorted_out(
@@ -651,11 +633,18 @@ def select(candidates: Candidates, budgets: Budgets) -> Selection:
         )
         unrelated += needless
     ranked: Sequence[Recalled] = [*near, *facts] if of_the_past else [*facts, *near]
-    found = chosen(ranked, tokens=tokens, most=most, already=candidates.shown)
+    found = chosen(ranked, tokens=tokens, most=most)
     no_room = (Rejected(one, f"no room among {most} in {tokens} tokens") for one in _without(found, ranked))
     lines = {recalled_line(one) for one in found}
     rejected = (*no_room, *unrelated, *unheard, *unstated)
     return Selection(tuple(found), tuple(one for one in rejected if recalled_line(one.recalled) not in lines))
+
+
+def _is_anothers(one: RecalledTalk, asker: str, language: str) -> bool:
+    """Return whether somebody else said it of themselves, without naming the asker."""
+    if not isinstance(one, RecalledUtterance) or one.is_own or one.speaker_name in ("", asker):
+        return False
+    return question_of(one.text, language).has(AskKind.ASKER) and not any(part in one.text for part in asker.split())
 
 
 def _sorted_out(

@@ -22,8 +22,8 @@ def said(text: str, *, score: float = 1.0, at_ms: int = 0) -> RecalledUtterance:
     return heard(text, by="", score=score, at_ms=at_ms)
 
 
-def texts(candidates: Sequence[Recalled], *, tokens: int = 1_000, most: int = 10, already: tuple[str, ...] = ()) -> str:
-    return " ".join(one.text for one in chosen(candidates, tokens=tokens, most=most, already=already))
+def texts(candidates: Sequence[Recalled], *, tokens: int = 1_000, most: int = 10) -> str:
+    return " ".join(one.text for one in chosen(candidates, tokens=tokens, most=most))
 
 
 def test_what_bears_on_the_question_most_is_told_however_short_the_rest_is() -> None:
@@ -57,11 +57,6 @@ def test_kinds_stand_in_the_order_in_which_they_are_given() -> None:
     assert texts([talk, fact]) == "talk fact"
 
 
-def test_what_a_prompt_cache_has_read_stays_in_front_in_its_order() -> None:
-    candidates = [said("new", at_ms=1), said("b", score=0.2, at_ms=2), said("a", score=0.1, at_ms=3)]
-    assert texts(candidates, most=3, already=("a", "b", "gone")) == "a b new"
-
-
 def test_a_budget_that_only_names_tokens_has_lines_for_them() -> None:
     assert (Budgets().most_facts, Budgets().max_recalled) == (4, 15)
     assert (Budgets(facts_tokens=1_500).most_facts, Budgets(facts_tokens=1_500).max_recalled) == (68, 125)
@@ -80,14 +75,13 @@ LINES = st.lists(
 
 
 @settings(max_examples=n_examples(200), derandomize=True, deadline=None)
-@given(LINES, st.integers(0, 60), st.integers(0, 6), st.lists(st.text("ab ", max_size=9), max_size=3))
+@given(LINES, st.integers(0, 60), st.integers(0, 6))
 def test_whatever_is_chosen_fits_and_is_one_of_the_candidates(
-    candidates: list[Recalled], tokens: int, most: int, already: list[str]
+    candidates: list[Recalled], tokens: int, most: int
 ) -> None:
-    found = chosen(candidates, tokens=tokens, most=most, already=already)
+    found = chosen(candidates, tokens=tokens, most=most)
     assert len(found) <= most
     lines = [recalled_line(one) for one in found]
     assert len(set(lines)) == len(found)
     assert all(one in candidates for one in found)
-    fresh = sum(tokens_of(line) for line in lines if line not in already)
-    assert fresh <= tokens
+    assert sum(map(tokens_of, lines)) <= tokens

@@ -407,15 +407,6 @@ async def test_who_is_called_is_reminded_first_and_sound_gets_through_before_the
     ] == ["told"]
 
 
-async def test_facts_shown_on_a_partial_stay_in_front_for_the_prompt_cache(mind: AMind) -> None:
-    await mind.log.append([an_utterance("Eldrinax owes me.", id="owes", witnesses=frozenset({SMITH}))])
-    await mind.partial(TAMSIN, "Has Eldrinax ever")
-    primed = mind.assembly.gather_nowait(SMITH, "Has Eldrinax ever")
-    final = await mind.assembly.gather(SMITH, "Has Eldrinax ever paid my brother?")
-    assert final.facts[: len(primed.facts)] == primed.facts
-    assert len(final.facts) <= Budgets().most_facts
-
-
 CLAIM = replace(
     an_utterance("It was Eldrinax who stole the tithe box.", id="claim", speaker="Grimjaw", npc=SMITH),
     witnesses=frozenset({SMITH, INNKEEPER}),

@@ -121,7 +121,9 @@ def test_what_hardly_asks_brings_nothing_but_what_is_near() -> None:
 
 def in_prompt(question: str, *lines: RecalledUtterance, fact: str = "", tokens: int = SMALL) -> list[str]:
     facts = [a_fact(fact, is_named=True)] if fact else []
-    return [one.text for one in select(Candidates(question, "en", facts, lines), Budgets(facts_tokens=tokens)).talk]
+    return [
+        one.text for one in select(Candidates(question, "en", "Rhea", facts, lines), Budgets(facts_tokens=tokens)).talk
+    ]
 
 
 def test_small_model_reads_no_line_that_only_shares_a_word() -> None:
@@ -133,8 +135,17 @@ def test_small_model_reads_no_line_that_only_shares_a_word() -> None:
 
 
 def test_small_model_reads_no_line_beside_a_fact_that_answers() -> None:
-    sister = said("My sister wants to marry a baker in Harrow Quay.", similarity=0.4)
+    sister = heard("My sister wants to marry a baker in Harrow Quay.", by="rhea", similarity=0.4)
     port = "Harrow Quay is a river port."
     assert in_prompt("What is Harrow Quay?", sister, fact=port) == []
     assert in_prompt("Where does my sister live, in Harrow Quay?", sister, fact=port) == [sister.text]
     assert in_prompt("What did I tell you of Harrow Quay?", sister, fact=port) == [sister.text]
+
+
+def test_small_model_reads_nothing_that_others_said_of_themselves_for_a_question_about_the_asker() -> None:
+    his, hers = heard("My teacher is called Quillan.", by="tobin"), heard("My teacher is called Ida.", by="rhea")
+    by_name = heard("I know the teacher of Rhea, she is called Ida.", by="tobin")
+    assert in_prompt("What is my teacher called?", his, hers, by_name) == [hers.text, by_name.text]
+    for question in ("What is the teacher of Tobin called?", "What is our teacher called?"):
+        assert in_prompt(question, his) == [his.text]
+    assert in_prompt("What is my teacher called?", his, tokens=LARGE) == [his.text]
