@@ -26,6 +26,8 @@ from glyphoxa.domain.events import TableEvent
 from glyphoxa.domain.heard import HeardWord, NothingSaid, SpeechStarted, TurnEnded
 from glyphoxa.domain.ids import EntityId, PlayerId, UtteranceId
 from glyphoxa.language.language_data import lexicon
+from glyphoxa.language.roles import TITLES
+from glyphoxa.language.words import fold
 from glyphoxa.names.corrector import Corrected, Corrector
 from glyphoxa.names.gazetteer import Gazetteer, cast_of, entries_of
 from glyphoxa.names.keyterms import Hints
@@ -133,7 +135,9 @@ class TableNames:
         if seat not in players or not players[seat].table:
             return seat
         for call in self.understand(text).mentions:
-            speaker, named = players.get(call.player or seat), f"{text[: call.start]}@{text[call.end :]}"
+            before, _, title = text[: call.start].rstrip().rpartition(" ")
+            before = before if fold(title) in TITLES else text[: call.start].rstrip()
+            speaker, named = players.get(call.player or seat), f"{before} @{text[call.end :]}".lstrip()
             if speaker is not None and not speaker.dm and _SPEAKS.search(named):
                 return speaker.id
         return seat

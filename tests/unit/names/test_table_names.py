@@ -37,6 +37,7 @@ TABLE = PlayerId("table")
     [
         ("This is Tamsin. Grimjaw, is my sword done?", TAMSIN),
         ("Hey, this is Tamsin!", TAMSIN),
+        ("This is Captain Tamsin.", TAMSIN),
         ("Grimjaw! This is Bran speaking.", BRAN),
         ("Bran here: Grimjaw, how much?", BRAN),
         ("Bran here, Grimjaw, and mine?", BRAN),
