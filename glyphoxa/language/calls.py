@@ -36,6 +36,7 @@ class NamedPlace:
         is_role: It is a word for what they are, not a name.
         is_owner: It is a possessive: "Mira's hat".
         is_nobody: Nobody at the table has it: a trade, or a place.
+        is_guess: It only sounds like the name.
         is_ordinary: Its words also mean something else: "Rose".
     """
 
@@ -46,13 +47,14 @@ class NamedPlace:
     is_role: bool = False
     is_owner: bool = False
     is_nobody: bool = False
+    is_guess: bool = False
     is_ordinary: bool = False
 
     @property
     def token(self) -> str:
         """The word that stands for it, by what it is."""
         kind = "x" if self.is_nobody else "p" if self.is_player else "n"
-        return f"@{kind}{'r' if self.is_role else ''}"
+        return f"@{kind}{'r' if self.is_role else 'g' if self.is_guess else ''}"
 
 
 class Token(NamedTuple):

@@ -7,6 +7,7 @@ are named:
 - by a name or an alias;
 - by the noun alone, if they are known by an article and a noun ("the captain"), where it is a form of address:
   elsewhere it is any captain. If several are known by it, all are addressed, and those present may answer;
+- by a word that only sounds like a name ("bard" for Bart), between punctuation, if nobody else is named;
 - before words that are whispered or typed to one person: "(to Mira) ...".
 
 All of it is linear in the text, because players may send any length.
@@ -43,6 +44,7 @@ _PLACE_ARTICLES: Final = _WORDS.words("place_articles")
 _BEHIND_PLACE_PREPOSITION: Final = _WORDS.compile(r"^\W*{place_prepositions}\s*$", flags=re.IGNORECASE)
 _WITHIN: Final = frozenset(map(fold, lexicon("names").words("within")))
 _ARTICLES: Final = tuple(ARTICLES)
+_SHORTEST_SOUND_ALIKE: Final = 4
 NOT_CALLED: Final = -10.0
 CERTAIN: Final = 10.0
 _CLEARLY: Final = 2.0
@@ -60,6 +62,7 @@ class AddresseeMention:
         is_whispered: It names the addressee of the whole text: "(to Mira) ...".
         is_played: An NPC or a player has this name, not only an entity of the story.
         is_role: A word for a trade instead of a name: "smith".
+        is_guess: It only sounds like the name.
         player: The player, if it is a player's name.
         start: Offset of its first character in the text; `end` is one past the last.
     """
@@ -74,6 +77,7 @@ class AddresseeMention:
     start: int = 0
     end: int = 0
     is_role: bool = False
+    is_guess: bool = False
 
     @property
     def is_called(self) -> bool:
@@ -229,7 +233,7 @@ def understand(text: str, forms: CallForms) -> Understood:
 def places_in(text: str, forms: CallForms) -> list[AddressPlace]:
     """Return where people are named in a text, in order."""
     spoken = words(text)
-    places = _places(spoken, forms)
+    places = _places(spoken, forms) or list(_sound_alikes(spoken, forms))
     is_ordinary = forms.names.vocabulary.is_ordinary
     plain = (all(is_ordinary(word.full) for word in spoken[place.first : place.last + 1]) for place in places)
     return [replace(place, is_ordinary=each) for place, each in zip(places, plain, strict=True)]
@@ -246,6 +250,7 @@ def _mentions(place: AddressPlace, called: float, forms: CallForms) -> Iterator[
         start=place.start,
         end=place.end,
         is_role=place.is_role,
+        is_guess=place.is_guess,
     )
     if place.is_trade and not place.meant:
         yield mention  # who calls a guard does not mean the innkeeper
@@ -360,3 +365,13 @@ def _may_be_a_place(who: str, before: str) -> bool:
     first, *others = who.split()
     is_name = (others or [first])[-1][0].isupper() and first.casefold() not in _PLACE_ARTICLES
     return not is_name or _BEHIND_PLACE_PREPOSITION.search(before) is not None
+
+
+def _sound_alikes(spoken: Sequence[Word], forms: CallForms) -> Iterator[AddressPlace]:
+    n = len(spoken)
+    for at, word in enumerate(spoken):
+        is_apart = not word.joins and (at + 1 == n or not spoken[at + 1].joins)
+        if n > 1 and is_apart and len(word.folded) >= _SHORTEST_SOUND_ALIKE:
+            alike = (each for each in forms.names.sounding_like(word.folded) if each.entity_id in forms.people)
+            if (name := next(alike, None)) is not None and (entry := forms.names.entry(name.entity_id)) is not None:
+                yield _place(spoken, at, at, [entry], name=entry.name, is_guess=True)

@@ -214,7 +214,7 @@ def _whispered(mentions: Sequence[AddresseeMention], present: Sequence[NpcId]) -
 
 def _calls_only_absent(heard: Situation) -> bool:
     """Return whether NPCs are called, but none that is here: nobody answers in their place."""
-    perhaps = [m.npc for m in heard.said.mentions if m.npc and m.called > _PERHAPS and not m.is_role]
+    perhaps = [m.npc for m in heard.said.mentions if m.npc and m.called > _PERHAPS and not (m.is_guess or m.is_role)]
     return bool(perhaps) and set(perhaps).isdisjoint(heard.present)
 
 

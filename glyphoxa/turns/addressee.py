@@ -150,7 +150,7 @@ def _row(at: Situation, npc: NpcId, named: Sequence[AddresseeMention]) -> Iterat
     other_places = {m.position for m in others_apart}
     yield float(min(places) < min(other_places)) if own and other_places else -1
     yield float(max(places) > max(other_places)) if own and other_places else -1
-    yield from (len(places), len(other_places), sum(m.is_role for m in own), 0)
+    yield from (len(places), len(other_places), sum(m.is_role for m in own), sum(m.is_guess for m in own))
     yield len({m.npc for m in others if m.position in places})
     yield from _dialogue(at, npc)
     members = {one: at.cast.characters.get(one) for one in at.present}

@@ -145,6 +145,14 @@ def test_who_is_part_of_a_place_s_name_is_not_called() -> None:
     assert [mention.name for mention in names.understand("Grimjaw, what a place.").mentions] == ["Grimjaw"]
 
 
+def test_a_word_that_is_a_name_calls_nobody_whose_name_sounds_so() -> None:
+    names = names_of_the_town()
+    assert [mention.name for mention in names.understand("brawn, come here.").mentions] == ["Bran"]
+    assert [mention.name for mention in names.understand("Grimjaw! brawn, come here.").mentions] == ["Grimjaw"]
+    change(names, put=Entry("Brawn", EntityId("b"), "item"))
+    assert names.understand("brawn, come here.").mentions == ()
+
+
 @pytest.mark.parametrize("text", ["", "?", "a" * 10_000])
 def test_without_the_stage_by_sound_every_text_stays_as_it_is(text: str) -> None:
     names = TableNames(a_campaign(), now_ms=lambda: 0, corrector=None)
