@@ -26,7 +26,7 @@ from numpy import float32, int8, int16
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from benchmarks.address import NOW_MS, Case, dms_of, figures, read_cases, retell, table_of
+from benchmarks.address import NOW_MS, Case, CaseNpc, CasePlayer, dms_of, figures, read_cases, retell, table_of
 from benchmarks.labelled import DATA, read_columns
 from benchmarks.runner import command, run
 from glyphoxa.domain.ids import NpcId, PlayerId
@@ -129,9 +129,9 @@ def as_heard(case: Case) -> Iterable[Case]:
 
 
 def _with_a_name(case: Case) -> Iterable[Case]:
-    """Yield some cases without a name as calls: who a line is meant for, it is meant for all the more after a name."""
-    meant = {*case.expected, case.to_player}
-    names = [one.name for one in (*case.npcs, *case.players) if one.id in meant]
+    """Yield some cases without a name once more, after the name of whom they are meant for."""
+    people: list[CaseNpc | CasePlayer] = [*case.npcs, *case.players]
+    names = [one.name for one in people if one.id in {*case.expected, case.to_player}]
     chosen = crc32(case.text.encode())
     if case.kind in WITHOUT_A_NAME and len(names) == 1 and chosen % CALLED == 0:
         before = case.before if chosen % (2 * CALLED) else []
