@@ -28,7 +28,18 @@ from glyphoxa.chat.marks import TABLE
 from glyphoxa.domain.turn_record import Asked, Character, Fault, Verdict
 from glyphoxa.judgement.small_model import ReplyRepair
 from glyphoxa.language.language_data import lexicon, primary_language
-from glyphoxa.language.text import GREETINGS, Text, content_of, language_of, log_odds, phrases, shipped
+from glyphoxa.language.text import (
+    GREETINGS,
+    Text,
+    content_of,
+    is_grammatical,
+    language_of,
+    log_odds,
+    phrases,
+    shipped,
+    stem_of,
+    stem_of_content,
+)
 
 _WORDS: Final = lexicon("reply")
 
@@ -182,8 +193,9 @@ def _aside(opening: re.Match[str]) -> _Aside:
 
 
 # Secrets. A sentence reveals a secret if it contains most of its words, adds words of it that the question did not
-# contain, or answers yes to a question that guesses it. The answers just before count too, because a secret can be
-# revealed in pieces. Public facts about the NPC and its place reveal nothing, and neither does a denial.
+# contain, or admits what a question guesses, which a fitted model decides. The answers just before count too, because a
+# secret can be revealed in pieces. Public facts about the NPC and its place reveal nothing, and neither does a denial:
+# but one of a small model must not add words of the secret.
 
 _MOST: Final = 0.6
 """Share of the secret's words that reveals it."""
@@ -193,7 +205,9 @@ _ONLY_IT: Final = 0.75
 """The same, if it contains one."""
 _ASKS_FOR_IT: Final = 2
 """Words of the secret in a question that count as a guess."""
-_ADMITS: Final = _WORDS.compile(r"{admits}\b", flags=re.IGNORECASE)
+_ADMITS: Final = 0.5
+"""Log odds of an admission. `python -m benchmarks.admissions` measures them."""
+_MOST_NEW: Final = 2
 _PART: Final = re.compile(r"[^.!?…]+[.!?…]*")
 """Ends at every mark, including abbreviations, so that a denial covers as few words as possible."""
 _JUST_BEFORE: Final = 2
@@ -202,21 +216,43 @@ _JUST_BEFORE: Final = 2
 
 def reveals_secret(sentence: str, character: Character, asked: Asked) -> Fault | None:
     """Reject a sentence that reveals or confirms one of the NPC's secrets."""
-    if not (character.guards_secrets and asked.kept and (stated := _stated(sentence))):
+    if not (character.guards_secrets and asked.kept):
         return None
     public = content_of((character.name, *character.aliases, asked.speaker_name))
     said = _Said(
-        Text.of(stated).content - public,
+        Text.of(_stated(sentence)).content - public,
         before=content_of(map(_stated, (*(reply for _, reply in asked.before[-_JUST_BEFORE:]), asked.so_far))),
         question=Text.of(asked.question).content - public,
         loose=content_of(asked.identity),
     )
-    admits = _ADMITS.match(Text.of(stated).plain) is not None
+    admits = log_odds(admission_signs(asked.question, sentence), shipped(__package__, "admissions")) > _ADMITS
     for secret in asked.kept:
         kept = Text.of(secret).content - public
         if _is_revealed(said, kept) or (admits and len(said.question & kept) >= _ASKS_FOR_IT):
             return Fault.SECRET
     return None
+
+
+def admission_signs(question: str, reply: str) -> frozenset[str]:
+    """Return the signs of whether a reply admits what a question guesses, in which "*" is a word of the question."""
+    asked, said = Text.of(question).content, Text.of(reply)
+
+    def form(word: str) -> str:
+        return "*" if stem_of(word) in asked and not is_grammatical(word) else stem_of_content(word)
+
+    n_new, has_its_words = len(said.content - asked), not said.content.isdisjoint(asked)
+    return phrases(reply, form) | {
+        f"new words: {min(_MOST_NEW, n_new)}, of the question: {has_its_words}, denies: {said.denies}",
+        f"asks: {reply.rstrip().endswith('?')}",
+    }
+
+
+def adds_to_denial(sentence: str, _character: Character, asked: Asked) -> Fault | None:
+    """Reject a denial with a word of a secret that nobody said: "I never signed one for Anneke". For small models."""
+    denied = Text.of(sentence).content - Text.of(_stated(sentence)).content
+    talk = (text for pair in asked.before for text in pair)
+    known = content_of((asked.question, *asked.identity, *asked.facts, *asked.remembered, *talk))
+    return Fault.SECRET if denied & content_of(asked.kept) - known else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,7 +391,7 @@ class ReplyCheck:
         self._asked = asked
         self._safety = SafetyFilter(character.name, others=character.others)
         self._repair = ReplyRepair(character, asked) if repairs else None
-        self._rules = (*RULES, *((self._repair.rejects,) if self._repair else ()), *more_rules)
+        self._rules = (*RULES, *((adds_to_denial, self._repair.rejects) if self._repair else ()), *more_rules)
         self._held = ""
 
     def decide(self, piece: str) -> Verdict:

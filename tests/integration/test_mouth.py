@@ -23,7 +23,9 @@ from glyphoxa.language.spoken_form import SpokenForm
 from glyphoxa.npc.mouth import FailedEarly, Finished, Injected, Marked, SentenceRejected, SentenceStarted
 from glyphoxa_processors.llm import SpokenLLM, StreamDeadlines
 from glyphoxa_processors.streamed_voice import HibariTTS
+from tests.support.builders import a_campaign
 from tests.support.memory_twins import tools_of
+from tests.support.minds import Mind
 from tests.support.patience import DEADLINE_MS, DEADLINE_S
 from tests.support.pipecat_fakes import GRIMJAW, Memory, ModelServer, OneMachine, hum, prompt, stage
 
@@ -105,6 +107,21 @@ async def test_voice_receives_words_and_log_what_was_written(
         assert finished.reply == finished.heard == written
         assert " ".join(started.text for started in play.of(SentenceStarted)) == written
         assert voice.texts == spoken
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["What did I tell you about my brother?", "Who is Tarquin?", "Did you forge a crown?", "Sell me a dagger."],
+)
+async def test_no_repair_changes_a_reply_of_a_large_model(server: ModelServer, question: str) -> None:
+    reply = "Grimjaw forges blades. My name is Mirelle. I heard it from Tarquin. My brother? I forge for no king."
+    server.reply = (reply,)
+    mind = Mind(a_campaign(), repairs=False)
+    async with stage(server, context=mind.assembly, tools=tools_of(), has_shipped_rules=True) as play:
+        finished = await play.answered(asked=prompt(question))
+        assert (finished.reply, play.of(SentenceRejected)) == (reply, [])
+    (sent,) = server.requests
+    assert "nothing" not in str(sent["messages"]) and "never heard" not in str(sent["messages"])
 
 
 @pytest.mark.usefixtures("paced")

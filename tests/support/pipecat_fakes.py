@@ -209,7 +209,7 @@ class MouthOnAGraph:
 
 
 class Stage(MouthOnAGraph):
-    """A cascaded mouth."""
+    """A cascaded mouth, of a small model unless it has tools."""
 
     def __init__(self, server: ModelServer, **changes: Any) -> None:
         super().__init__()
@@ -241,7 +241,8 @@ class Stage(MouthOnAGraph):
             cache=OneMachine(asyncio.Lock()),
         )
         tts = changes.pop("tts", None) or HibariTTS(hum(), voice=f"hum-{spec.npc.id}")
-        rules = Rules(**{each.name: changes.pop(each.name) for each in fields(Rules) if each.name in changes})
+        twins = Rules(**{each.name: changes.pop(each.name) for each in fields(Rules) if each.name in changes})
+        rules = None if changes.pop("has_shipped_rules", False) else twins
         excuses = changes.pop("excuses", ())
         assert not changes
         self.mouth = GraphMouth(spec, partial(stages, llm=self.llm, tts=tts, rules=rules), excuses=excuses)

@@ -46,11 +46,12 @@ def test_rejection_has_a_reason() -> None:
         ("Brunhild nods.", Verdict(fault=Fault.NARRATED), Verdict("Brunhild nods.")),
         ("A draught from Brunhild costs nine.", Verdict("A draught from me costs nine."), None),
         ("My name is Peter.", Verdict(fault=Fault.IDENTITY), None),
+        ("I never sold any to Anneke.", Verdict(fault=Fault.SECRET), None),
         ("Ich weiß das nicht, mein Freund.", Verdict(fault=Fault.LANGUAGE), Verdict(fault=Fault.LANGUAGE)),
     ],
 )
 def test_slips_are_repaired_for_small_models_alone(sentence: str, small: Verdict, large: Verdict | None) -> None:
-    asked = Asked("What do you have there?")
+    asked = Asked("What do you have there?", kept=("Brunhild sold nightshade to Anneke.",))
     assert ReplyCheck(BRUNHILD, asked).decide(sentence) == small
     assert ReplyCheck(BRUNHILD, asked, repairs=False).decide(sentence) == (large or Verdict(sentence))
 
