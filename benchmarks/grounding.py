@@ -31,6 +31,7 @@ _CHARS_A_TOKEN: Final = 4
 _DAY_MS: Final = 86_400_000
 _LINE_MS: Final = 15_000
 _SENTENCE: Final = re.compile(r"[^.!?;]+[.!?;]*")
+_MINE: Final = re.compile(r"\b(?:my|mein\w*) (\w+)")
 _NO_ROLE: Final = r"(?:^|[.!?] ){name} (?:\w+s|\w+t|is|ist|does|hat|has)\b"
 
 
@@ -41,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 async def measure(options: argparse.Namespace, directory: Path) -> dict[str, Any]:
     world = read(options.directory)
     found: list[Judged] = []
-    async with tables(settings_of(llm_of(options), directory / "data"), world.campaign, _utterances(world)) as at:
+    async with tables(settings_of(llm_of(options), directory / "data"), world.campaign, utterances(world)) as at:
         questions = sample(world.questions, options.limit, seed="grounding")
         for number, question in enumerate(questions * options.repeat):
             answer = await _ask(at, question, f"{number}")
@@ -56,10 +57,10 @@ async def measure(options: argparse.Namespace, directory: Path) -> dict[str, Any
 
 async def _ask(at: Tables, question: Question, number: str) -> Answer:
     async with at.sitting(question.scene, question.speaker, number) as table:
-        return Answer(await answered(table, question.speaker, _called(question), npc=question.npc))
+        return Answer(await answered(table, question.speaker, called(question), npc=question.npc))
 
 
-def _called(question: Question) -> str:
+def called(question: Question) -> str:
     """If others are present, call the NPC by its name."""
     npc = question.npc
     is_alone = len(question.scene.npcs) == 1
@@ -167,7 +168,7 @@ def _found(what: str, name: str, known: Mapping[str, Any]) -> Any:
     return known[name]
 
 
-def _utterances(asked: Asked) -> list[Utterance]:
+def utterances(asked: Asked) -> list[Utterance]:
     """Two evenings are a day apart; the last one was yesterday."""
     sessions = list(dict.fromkeys(said.session for said in asked.evenings))
     began_ms = {session: now_ms() - (len(sessions) - n) * _DAY_MS for n, session in enumerate(sessions)}
@@ -205,6 +206,7 @@ class Verdict:
         leaks: It reveals somebody's secret.
         breaks: It breaks character.
         asserts: Asked for what it does not know, it neither says so nor evades.
+        mixes: It takes for its own what is the asker's: "My horse" to "What is my horse called?".
     """
 
     is_right: bool = False
@@ -213,6 +215,7 @@ class Verdict:
     leaks: bool = False
     breaks: bool = False
     asserts: bool = False
+    mixes: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,6 +245,7 @@ def judged(question: Question, answer: str, *, language: str) -> Verdict:
         leaks=question.kind == "secret" and has_wrong,
         breaks=_breaks(question, answer, language),
         asserts=is_unknown and not knows_not and not guards,
+        mixes=not {*_MINE.findall(said)}.isdisjoint(_MINE.findall(plain(question.text))),
     )
 
 
@@ -267,7 +271,9 @@ def _breaks(question: Question, answer: str, language: str) -> bool:
 
 def figures(found: Sequence[Judged]) -> dict[str, Any]:
     knows = [each for each in found if each.question.knows]
+    smalltalk = [each for each in found if each.question.kind == "smalltalk"]
     others = [each for each in found if not each.question.knows]
+    asking = [each for each in others if each.question.kind != "smalltalk"]
     shown = [each for each in knows if each.is_shown]
     first = [each.answer.first_word_ms for each in found if each.answer.first_word_ms is not None]
     wrong = Counter(each.question.kind for each in found if each.verdict.is_false)
@@ -283,7 +289,10 @@ def figures(found: Sequence[Judged]) -> dict[str, Any]:
         "evidence_in_prompt": percent(len(shown), len(knows)),
         "right_with_evidence": _percent(shown, "is_right"),
         "refused_with_evidence": _percent(shown, "knows_not"),
-        "asserted": _percent(others, "asserts"),
+        "asserted": _percent(asking, "asserts"),
+        "mixed_up": sum(each.verdict.mixes for each in found),
+        "smalltalk": len(smalltalk),
+        "smalltalk_refused": _percent(smalltalk, "knows_not"),
         "knows": len(knows),
         "knows_not": len(others),
         "false_by_kind": {kind: wrong[kind] for kind in KINDS if wrong[kind]},

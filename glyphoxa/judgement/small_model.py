@@ -1,16 +1,14 @@
 """Repairs what a small model does wrong as an NPC: in its prompt, and in its replies. A large model needs none of it.
 
-The prompt: a small model answers as if it knew, and overlooks lines of its prompt. If a question asks for what an NPC
-remembers, was told or saw, and nothing in its prompt bears on that, the prompt says so in the form of a fact. A name
-that the NPC has never heard is named as such. What the asker told the NPC about the question becomes an answer without
-a model, for when the model's reply is rejected. Words decide, in their shortest forms. Names, question words and words
-of time do not count, because everything contains them. For past utterances, meaning counts as well, in the language of
-the embeddings.
+The prompt: a small model answers as if it knew. A fitted model decides whether the NPC may know the answer, from the
+wording of the question and from how much of it the prompt contains. If the NPC does not know it, the prompt says so in
+the form of a fact, and no language model is asked. A name that the NPC has never heard is named as such. What the asker
+told the NPC about the question becomes an answer without a model, for when the model's reply is rejected.
 
 The reply: it narrates the character instead of speaking as it ("Oskar nods."), refers to it in the third person ("A
-draught from Brunhild"), takes another identity, echoes the question, repeats itself, confuses "my" and "your", invents
-memories, and ignores what it was told. A sentence with only the wrong person is corrected. Other mistakes are dropped.
-The patterns avoid ordinary speech: a false match leaves a hole in a reply, a missed one is a single odd sentence.
+draught from Brunhild"), takes another identity, echoes the question, repeats itself, confuses "my" and "your", and
+ignores what it was told. A sentence with only the wrong person is corrected. Other mistakes are dropped. The patterns
+avoid ordinary speech: a false match leaves a hole in a reply, a missed one is a single odd sentence.
 
 English and German; the word lists are data: see `glyphoxa/language/data/en/reply.toml` and `told.toml`.
 
@@ -22,18 +20,26 @@ prompt) or on 1,002 sentences that small models said there and in the persona se
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from typing import Any, Final
 
-from glyphoxa.domain.knowledge import RecalledFact, RecalledSummary, RecalledTalk, RecalledUtterance, Signal
+from glyphoxa.domain.knowledge import RecalledFact, RecalledTalk, RecalledUtterance, Signal
 from glyphoxa.domain.turn_record import Asked, Character, Fault, Verdict
-from glyphoxa.language.language_data import any_of, lexicon, primary_language, texts, vocabulary_of
+from glyphoxa.language.language_data import any_of, capitalises_nouns, lexicon, primary_language, texts, vocabulary_of
 from glyphoxa.language.new_names import names_in
 from glyphoxa.language.roles import TITLES
 from glyphoxa.language.sentence_form import AskKind, only_states, question_of
-from glyphoxa.language.text import FUNCTION_WORDS, NEGATIONS, Text, content_of, language_of
+from glyphoxa.language.text import (
+    FUNCTION_WORDS,
+    Text,
+    content_of,
+    language_of,
+    log_odds,
+    phrases,
+    shipped,
+)
 from glyphoxa.language.words import fold
 
 # What the prompt adds.
@@ -41,8 +47,6 @@ from glyphoxa.language.words import fold
 
 _CONTENT: Final = lexicon("content")
 _TOLD: Final = lexicon("told")
-_WE: Final = _TOLD.compile(r"\b{we}\b")
-_SWORN: Final = _TOLD.pattern("sworn")
 _WISH: Final = _TOLD.pattern("wish")
 _WISHED: Final = _TOLD.compile(r"\b{wished}\b")
 _ASKED: Final = _TOLD.compile(r"\b{asked}\b")
@@ -50,12 +54,13 @@ _TO_THE_NPC: Final = _TOLD.compile(r"\b{to_the_npc}\b")
 _OPENS: Final = _TOLD.compile(r"{opens}\b")
 _SAID_BACK: Final = _TOLD.value("yours")
 _OURS: Final = re.compile(rf"\b(?:{any_of(_SAID_BACK)})\b", re.IGNORECASE)
-_NAMED_IN_PATH: Final = re.compile(r"'([^']+)'")
-_EMBEDDED: Final = "en"
 _COMPOUND: Final = 5
 """Letters of a word that may be the end of another: "Kessel" in "Kupferkessel"."""
 _SHARED: Final = 2
 _MOST_NAMES: Final = 2
+_MOST_COUNTED: Final = 3
+_MAY_TRY: Final = -0.65
+"""Log odds of an answer that a model may try. `python -m benchmarks.answerable` shows others."""
 _BEGINNING: Final = 4
 """Letters of an adjective that stay in all its forms."""
 
@@ -75,10 +80,10 @@ def topic_of(text: str, language: str) -> frozenset[str]:
     return Text.of(text).telling(language) - _no_topic(language)
 
 
-def n_shared(about: frozenset[str], text: str, language: str) -> int:
-    """Return how many of these stems another text has, also as the end of a longer one."""
+def shared(about: frozenset[str], text: str, language: str) -> frozenset[str]:
+    """Return which of these stems another text has, also as the end of a longer one."""
     others = topic_of(text, language)
-    return sum(stem in others or any(_is_part(stem, each) for each in others) for stem in about)
+    return frozenset(stem for stem in about if stem in others or any(_is_part(stem, each) for each in others))
 
 
 def _is_part(one: str, other: str) -> bool:
@@ -175,7 +180,7 @@ class PromptRepair:
             own = [one for one in own if asks_for_a_wish or not _WISH.search(one.text.casefold())]
             if own:
                 return tuple(map(self._as_answer, own))
-        about = self._about(())
+        about = self._about()
         is_known = any(fact.is_asked or fact.similarity is not None for fact in self.facts)
         if is_known or not self._is_question or len(about) < _SHARED:
             return ()
@@ -204,37 +209,75 @@ class PromptRepair:
         """Return whether it states something about the question, and more than the question contains."""
         if text.rstrip().endswith("?"):
             return False
-        shared = n_shared(about, text, self._language)
-        return 0 < shared < len(topic_of(text, self._language)) and shared >= min(_SHARED, len(about))
+        n_shared = len(shared(about, text, self._language))
+        return 0 < n_shared < len(topic_of(text, self._language)) and n_shared >= min(_SHARED, len(about))
 
     # What the NPC does not know.
 
     def not_known(self) -> NotKnown:
-        """Return what the NPC does not know, for the prompt; nothing if something bears on the question.
+        """Return what the NPC does not know, for the prompt; nothing if it may know the answer, or none is asked for.
 
-        Worth: 163 questions, 162 rightly: a name never heard 56 (56), never told 81 (80), words it never said 11 (11),
-        and nothing more than the facts 15 (15). 156 of them need no model. Without it, 12.5 % of the answers to what an
-        NPC does not know are false memories, instead of 2.1 %.
+        Worth: see `benchmarks/answerable.py`.
         """
-        asked = self._asked
-        is_own = asked.has(AskKind.OWN_WORDS)
-        remembers = is_own or asked.has(AskKind.MEMORY)
-        unheard = [name for name in self._names if not self._is_heard(name)]
-        if unheard and (remembers or self._is_question):
+        unheard, is_own = self._unheard, self._asked.has(AskKind.OWN_WORDS)
+        if not self._is_doubtful and not (unheard and self._is_foreign and self._is_question):
+            return NotKnown()
+        if unheard:
             facts = tuple(self._words("unheard").format(name=self.name, what=name) for name in unheard[:_MOST_NAMES])
             replies = () if self._is_foreign else self._words("never_heard")
             return NotKnown(facts, tuple(line.format(what=unheard[0]) for line in replies))
-        is_more = not remembers and asked.has(AskKind.MORE)
-        if self._is_foreign or not (remembers or is_more) or self._bears():
-            return NotKnown()
-        of_the_past, is_empty = asked.has(AskKind.PAST_EVENT), is_more and not self.facts
-        if is_empty and not (asked.has(AskKind.WHY) or (self._names and of_the_past)):
-            return NotKnown()
-        line = self._words("unsaid" if is_own else "untold" if remembers or is_empty else "no_more")
-        facts = (line.format(name=self.name),)
-        if not (is_own or self._is_question) or (is_more and not of_the_past):
-            return NotKnown(facts)
-        return NotKnown(facts, tuple(self._words("never_said" if is_own else "knows_nothing")))
+        is_about_it = self.facts or any(self._shared)
+        line = self._words("unsaid" if is_own else "no_more" if is_about_it else "untold").format(name=self.name)
+        return NotKnown((line,), tuple(self._words("never_said" if is_own else "knows_nothing")))
+
+    @property
+    def _is_doubtful(self) -> bool:
+        if self._is_foreign or self._is_in_talk:
+            return False
+        is_asked = self._asked.has(AskKind.OWN_WORDS) or not self._asked.is_remark
+        return is_asked and log_odds(self.signs, shipped(__package__, "known")) < _MAY_TRY
+
+    @property
+    def signs(self) -> frozenset[str]:
+        """The wording of the question, and how much of it the prompt contains, and from whom, for the fitted model."""
+        language, of_asker = self._language, self._asked.has(AskKind.ASKER)
+        about, covered = self._about(), frozenset[str]().union(*self._shared)
+        beside = shared(self._topic, " ".join(self.beside), language)
+        by = ["fact" for _ in self.facts] + [self._by(one) for one in self.remembered]
+        best, best_by = max(zip(map(len, self._shared), by, strict=False), key=lambda of: of[0], default=(0, "nobody"))
+        return phrases(self.question) | {
+            f"best: {_share(best, self._topic)}",
+            f"best by: {best_by}, of asker {of_asker}",
+            f"about: {_share(len(covered & about), about)}",
+            f"beside: {_share(len(beside), self._topic)}",
+            f"missing: {min(_MOST_COUNTED, len(about - covered))}",
+            f"lines: {min(_MOST_COUNTED, len(self._shared))}",
+            f"of asker: {of_asker}, said {sorted({*by} - {'fact'})}, facts {bool(self.facts)}",
+            f"question: {self._is_question}, own words {self._asked.has(AskKind.OWN_WORDS)}, said {'npc' in by}",
+            *(f"heard: {name not in self._unheard}, maybe a noun {self._may_be_a_noun(name)}" for name in self._names),
+        }
+
+    @cached_property
+    def _shared(self) -> list[frozenset[str]]:
+        """The words of the question that each fact and each recalled line has."""
+        return [shared(self._topic, one.text, self._language) for one in (*self.facts, *self.remembered)]
+
+    @property
+    def _is_in_talk(self) -> bool:
+        """Whether the talk, or a summary, has something about the question. The model is fitted to neither."""
+        return any(shared(self._topic, line, self._language) for line in (*self.talk, *self.summaries))
+
+    def _may_be_a_noun(self, name: str) -> bool:
+        return capitalises_nouns(self._language) and " " not in name
+
+    def _by(self, one: RecalledTalk) -> str:
+        if not isinstance(one, RecalledUtterance):
+            return "nobody"
+        return "npc" if one.is_own else "asker" if self._is_askers(one) else "other"
+
+    @cached_property
+    def _unheard(self) -> list[str]:
+        return [name for name in self._names if not self._is_heard(name)]
 
     def _is_heard(self, name: str) -> bool:
         """Return whether the NPC or its prompt knows a name, also by the last of several parts or in the genitive.
@@ -253,61 +296,14 @@ class PromptRepair:
         is_common = vocabulary_of(self._asked.language).is_common_knowledge(name)
         return in_lines or is_common or self.is_known(name)
 
-    def _bears(self) -> bool:
-        """Return whether something in the prompt is about the question, beyond the names in it."""
-        asked = self._asked
-        said = [one for one in self.remembered if not self._is_anothers(one)]
-        if any(fact.is_asked for fact in self.facts) or any(isinstance(one, RecalledSummary) for one in said):
-            return True
-        about = self._about(found for fact in self.facts for found in _NAMED_IN_PATH.findall(fact.path))
-        acts = asked.has(AskKind.ACTS)
-        facts = [fact.text for fact in self.facts]
-        if asked.has(AskKind.OWN_WORDS):
-            if not _WE.search(self._plain):
-                said = [one for one in said if one.is_own]
-            words = (*self.talk, *self.summaries, *(line for line in self.beside if _SWORN.search(line.casefold())))
-            return self._is_near(about, said) or self._is_in(about, words) or (not about and bool(words))
-        if not acts and any(fact.similarity is not None and not fact.is_named for fact in self.facts):
-            return True
-        if not acts and not asked.has(AskKind.PAST_EVENT) and any(map(self._is_named_in, said)):
-            return True
-        if about:
-            beside = () if acts else self.beside
-            return self._is_near(about, said) or self._is_in(about, (*facts, *self.talk, *self.summaries, *beside))
-        if asked.has(AskKind.PERCEPTION):  # what others said is not something that it saw
-            return any(self.name in text for text in (*facts, *self.summaries))
-        told: Sequence[str] = (*facts, *self.summaries)
-        if asked.has(AskKind.ASKER):
-            told = [text for text in self.summaries if any(name in text for name in (self.asker, *self._names))]
-        return bool(said or told) or (acts and bool(self.talk))
+    def _about(self) -> frozenset[str]:
+        """Return the words of the question without names."""
+        return self._topic - topic_of(" ".join(self._names), self._language)
 
-    def _about(self, named: Iterable[str]) -> frozenset[str]:
-        """Return the words of the question without names, also without these."""
-        return self._topic - topic_of(" ".join((*self._names, *named)), self._language)
 
-    def _is_named_in(self, one: RecalledTalk) -> bool:
-        return any(name.split()[-1] in one.text for name in self._names)
-
-    def _is_anothers(self, one: RecalledTalk) -> bool:
-        """Return whether somebody else said it of himself, if the asker asks about himself alone."""
-        asker, asked = self.asker, self._asked
-        if not asker or isinstance(one, RecalledSummary) or one.is_own or one.speaker_name == asker:
-            return False
-        if _WE.search(self._plain) or not asked.has(AskKind.ASKER):
-            return False
-        tells_of_himself = question_of(one.text, asked.language).has(AskKind.ASKER)
-        return tells_of_himself and not any(part in one.text for part in asker.split())
-
-    def _is_in(self, about: frozenset[str], lines: Iterable[str]) -> bool:
-        return any(n_shared(about, line, self._language) for line in lines)
-
-    def _is_near(self, about: frozenset[str], said: Sequence[RecalledTalk]) -> bool:
-        if not about:
-            return bool(said)
-        return self._is_in(about, (one.text for one in said)) or any(map(self._means, said))
-
-    def _means(self, one: RecalledTalk) -> bool:
-        return self._language == _EMBEDDED and isinstance(one, RecalledUtterance) and one.is_near()
+def _share(n: int, of: frozenset[str]) -> int:
+    """Return in thirds how many of these it is; one more than all for none."""
+    return round(3 * n / len(of)) if of else 4
 
 
 def _yours(found: re.Match[str]) -> str:
@@ -331,8 +327,6 @@ _MIN_TAKEN: Final = 2
 """Minimum content words. One may be chance."""
 _MIN_REPEATED: Final = 3
 """Minimum words. Shorter phrases are common ("Aye.", "Not I.") and may repeat."""
-_MIN_STATED: Final = 3
-"""Minimum words of a statement, unless it is a yes."""
 _SAYS_I_DO: Final = _WORDS.compile(r"\b{says_i_do}\b", flags=_ANY_CASE)
 _SAYS_I_OR_WE: Final = _WORDS.compile(r"\b(?:{says_i}|{says_we})\b", flags=_ANY_CASE)
 _NO_VERB: Final = _WORDS.words("no_verb")
@@ -342,12 +336,8 @@ _SAYS_TO_BE: Final = (
 )
 """After "I am", nothing may follow the name: "I am Tamsin's friend" is allowed."""
 _GREETS: Final = r"(?:^|[.!?…] )(?i:{greeting}),? (?i:(?:{dear},? )*){own}(?=[.,!?…]|$)"
-_CLAIMS: Final = _WORDS.pattern("claims", flags=_ANY_CASE)
 _OF_CLAIMS: Final = content_of(_WORDS.words("of_claims"))
 """Words that report what was told or seen, without its content."""
-_CLAIMS_NOTHING: Final = NEGATIONS | _WORDS.words("does_not_know") | _WORDS.words("conditions")
-_KEEPS: Final = _WORDS.pattern("keeps_to_itself", flags=_ANY_CASE)
-_YES: Final = _WORDS.compile(r"\s*{yes}\b", flags=_ANY_CASE)
 
 
 class ReplyRepair:
@@ -383,23 +373,9 @@ class ReplyRepair:
             (self._is_in_third_person, Fault.THIRD_PERSON),
             (self._claims_other_identity, Fault.IDENTITY),
             (self._repeats, Fault.REPEATED),
-            (self._is_unfounded, Fault.UNFOUNDED),
             (self._forgets, Fault.FORGOTTEN),
         )
         return next((fault for is_at_fault, fault in faults if is_at_fault(sentence, asked.so_far)), None)
-
-    # The question and the prompt, read once for all sentences.
-
-    @cached_property
-    def _heard(self) -> frozenset[str]:
-        """The words of the conversation, without the question if it only asks."""
-        talk = (text for pair in self._asked.before for text in pair)
-        return content_of((*self._asked.remembered, *_without_questions(self._asked.question), *talk))
-
-    @cached_property
-    def _known(self) -> frozenset[str]:
-        """The words of the facts that the NPC knows."""
-        return content_of((*set(self._asked.facts).difference(self._asked.not_known), *self._asked.identity))
 
     # Each judges one sentence of the reply.
 
@@ -455,43 +431,6 @@ class ReplyRepair:
         is_repeated = len(said) >= _MIN_REPEATED and said in _bare_sentences(reply)
         return is_repeated and not _is_alike(question, self._asked.question)
 
-    def _is_unfounded(self, sentence: str, so_far: str) -> bool:
-        """Return whether it is a claim without source. Denials and questions claim nothing.
-
-        A sentence is unfounded if it claims to have seen, heard or been told something that the prompt does not
-        mention. If the prompt says that the NPC knows nothing about the question, any statement before it says so is
-        unfounded. Worth: 6 sentences, all rightly.
-        """
-        if sentence.rstrip().endswith("?") or _claims_nothing(sentence):
-            return False
-        if _CLAIMS.search(Text.of(sentence).plain) and not self._is_backed(sentence):
-            return True
-        is_yes = _YES.match(sentence) is not None
-        return bool(self._asked.not_known) and (
-            (is_yes and self._says_more(sentence)) or self._states(sentence, so_far, is_yes=is_yes)
-        )
-
-    def _is_backed(self, sentence: str) -> bool:
-        """Return whether the conversation shares a word with it, or the facts two, or one that is not a name."""
-        said = Text.of(sentence).content - _OF_CLAIMS
-        if not said:
-            return bool(self._heard)
-        common = said & self._known
-        names = content_of(word.text for word in Text.of(sentence).words if word.is_capital)
-        return bool(said & self._heard) or len(common) > 1 or bool(common - names)
-
-    def _says_more(self, sentence: str) -> bool:
-        """Return whether it adds to what is known about the people in the question."""
-        return bool(Text.of(sentence).content - self._known - content_of(self._asked.remembered) - _OF_CLAIMS)
-
-    def _states(self, sentence: str, so_far: str, *, is_yes: bool) -> bool:
-        """Return whether it states something before denying knowledge, with nothing else in the prompt to state."""
-        asked = self._asked
-        has_more = asked.remembered or asked.kept or len(asked.facts) > len(asked.not_known)
-        if has_more or _claims_nothing(so_far) or _KEEPS.search(Text.of(sentence).plain):
-            return False
-        return is_yes or len(Text.of(sentence).spoken) >= _MIN_STATED
-
     def _forgets(self, sentence: str, so_far: str) -> bool:
         """Return whether an answer has no word of what the asker told about it. A counter-question is no answer.
 
@@ -527,10 +466,6 @@ def _bare_sentences(text: str) -> set[tuple[str, ...]]:
 
 def _without_questions(text: str) -> list[str]:
     return [each for each in Text.of(text).sentences if not each.endswith("?")]
-
-
-def _claims_nothing(text: str) -> bool:
-    return not _CLAIMS_NOTHING.isdisjoint(Text.of(text).spoken)
 
 
 @lru_cache(maxsize=64)

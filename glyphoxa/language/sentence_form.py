@@ -28,11 +28,7 @@ class AskKind(Enum):
     Attributes:
         MEMORY: It asks for a memory, or something nobody can know without being told. Includes claims that expect a
             confirmation: "You owe me three crowns, don't you?".
-        MORE: It has a presupposition or is a yes/no question: "Why did she ...?", "Is it true ...?".
-        WHY: It presupposes a fact and asks for its reason or beginning.
         ACTS: It asks what somebody did, said or saw: "What did I tell you?".
-        PERCEPTION: It asks what the NPC saw, heard or found, or whom it met.
-        PAST_EVENT: It presupposes a past event, or asks whether one happened.
         PAST: It refers to the past. Checked for every partial transcript, so that recall can start before the speaker
             has finished.
         ASKER: It is about the asker. "Tell me ..." alone is not.
@@ -45,11 +41,7 @@ class AskKind(Enum):
     """
 
     MEMORY = "memory"
-    MORE = "more"
-    WHY = "why"
     ACTS = "acts"
-    PERCEPTION = "perception"
-    PAST_EVENT = "past"
     PAST = "refers_to_past"
     ASKER = "asker"
     NPC = "you"

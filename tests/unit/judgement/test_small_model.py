@@ -16,8 +16,6 @@ BRUNHILD = Character("Brunhild Rook", aliases=("the herbwife",), others=("Oskar 
 OSKAR = Character("Oskar Fenn", aliases=("the harbourmaster",), others=("Brunhild", "Peter"))
 SERAFINA = Character("Serafina Vale", aliases=("the Grey Lady",), others=("Tamsin", "Oskar Fenn", "Peter Vale"))
 MIRELLE = Character("Mirelle")
-UNTOLD = "Nobody has told Mirelle anything about that."
-BROTHER = "What did Korvald tell you about my brother?"
 
 
 def decided(sentence: str, asked: str = "", npc: Character = BRUNHILD, **more: tuple[object, ...]) -> Verdict:
@@ -35,12 +33,6 @@ def rejected(sentence: str, npc: Character, asked: Asked) -> Fault | None:
 
 def identity(sentence: str, *, so_far: str = "") -> Fault | None:
     return rejected(sentence, SERAFINA, Asked("What is your name?", "Ilvy", so_far=so_far))
-
-
-def memory(sentence: str, question: str = BROTHER, *, untold: bool = False, **more: tuple[object, ...]) -> Fault | None:
-    if untold:
-        more |= {"facts": (UNTOLD,), "not_known": (UNTOLD,)}
-    return rejected(sentence, MIRELLE, Asked(question=question, **more))  # type: ignore[arg-type]  # by its name
 
 
 def test_narration_is_not_spoken() -> None:
@@ -147,50 +139,6 @@ def test_answer_is_repeated_only_to_the_same_question(
 ) -> None:
     talk = tuple((asked, f"{sentence} Sleep well.") for asked, times in before for _ in range(times))
     assert decided(sentence, question, before=talk).fault is fault
-
-
-def test_memory_without_evidence_is_rejected() -> None:
-    assert wrong_ones("repairs", "unfounded", lambda sentence: memory(sentence) is Fault.UNFOUNDED) == []
-    assert wrong_ones("repairs", "claims_nothing", lambda sentence: memory(sentence) is None) == []
-    assert memory("I saw your brother at the mill.", facts=("Korvald is the smith.",)) is Fault.UNFOUNDED
-
-
-def test_memory_with_evidence_passes() -> None:
-    sentence = "You told me that he went to Gull Rock."
-    assert memory(sentence, remembered=("Wenna said: My brother went to Gull Rock.",)) is None
-    assert memory(sentence, before=(("He is on Gull Rock.", "Is he?"),)) is None
-    assert memory(sentence, "He is on Gull Rock. What did I say?") is None
-    fire = "I remember the fire at the old mill."
-    assert memory(fire, "Do you remember the mill?", facts=("There was a fire at the old mill.",)) is None
-
-
-def test_npc_that_knows_nothing_may_not_state_anything_before_it_says_so() -> None:
-    assert memory("He went north last week.", untold=True) is Fault.UNFOUNDED
-    assert memory("Aye.", untold=True) is Fault.UNFOUNDED
-    assert memory("He went north last week.") is None
-    assert memory("Your brother?", untold=True) is None
-    assert memory("I do not know, dear.", untold=True) is None
-    assert memory("My secrets are my own.", "Tell me your secret.", untold=True) is None
-    check = ReplyCheck(MIRELLE, Asked(question=BROTHER, facts=(UNTOLD,), not_known=(UNTOLD,)))
-    pieces = ("I know nothing of that.", "Ask at the gate, they see everybody.", "I saw him at the mill.")
-    assert [check.decide(piece).fault for piece in pieces] == [None, None, Fault.UNFOUNDED]
-
-
-def test_other_known_facts_may_be_said() -> None:
-    facts = ("Captain Hesper carries wool.", "Mirelle knows nothing more about it.")
-    asked = Asked(question="Why did Hesper kill him?", facts=facts, not_known=facts[1:])
-    assert rejected("Captain Hesper carries wool.", MIRELLE, asked) is None
-
-
-@pytest.mark.parametrize(
-    ("sentence", "fault"),
-    [("Ja, Swantje ist mit der Fürstin verwandt.", Fault.UNFOUNDED), ("Ja, sie ist die Hauptfrau.", None)],
-)
-def test_yes_to_something_unknown_is_unfounded(sentence: str, fault: Fault | None) -> None:
-    facts = ("Swantje ist die Hauptfrau der Stadtwache.", "Mehr weiß Brunhild darüber nicht.")
-    npc = replace(BRUNHILD, language="de")
-    question = "Ist Swantje mit der Fürstin verwandt?"
-    assert decided(sentence, question, npc, facts=facts, not_known=facts[1:]).fault is fault
 
 
 @pytest.mark.parametrize(

@@ -52,14 +52,6 @@ def test_ordinary_questions_and_other_languages_ask_for_no_memory(question: str,
     assert not question_of(question, language).has(AskKind.MEMORY)
 
 
-def test_a_question_may_take_something_for_granted() -> None:
-    assert question_of("Is it true that she burned the mill?", "en").has(AskKind.MORE)
-    assert question_of("Why did she burn the mill?", "en").has(AskKind.WHY)
-    assert question_of("Warum hat sie die Mühle verbrannt?", "de").has(AskKind.WHY)
-    assert not question_of("It is true that she burned the mill.", "en").has(AskKind.MORE)
-    assert not question_of("What did she burn?", "en").has(AskKind.WHY)
-
-
 def test_a_question_may_be_about_who_asks() -> None:
     assert question_of("How much do I owe?", "en").has(AskKind.ASKER)
     assert question_of("Was schulde ich?", "de").has(AskKind.ASKER)

@@ -20,7 +20,7 @@ def a_mind(
         "",
         "en",
         "Mirelle",
-        facts=[RecalledFact(text, FactId("f"), path=path) for text in facts],
+        facts=[RecalledFact(FactId("f"), text, path=path) for text in facts],
         remembered=[said(text) for text in remembered],
         talk=talk,
         beside=("Mirelle keeps the Salted Eel, where a room costs four pennies.",),

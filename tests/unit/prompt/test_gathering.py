@@ -88,7 +88,7 @@ def test_each_part_alone_and_together_is_there_or_left_out_with_the_reason() -> 
         for hows in product(TAKES_MS, repeat=len(PARTS)):
             memory.how = dict(zip(PARTS, hows, strict=True))
             began_ms = now_ms()
-            hot = await memory.assembly.gather(SMITH, ASKED)
+            hot = await memory.assembly.gather(SMITH, ASKED, asker=BROTHER.speaker_name)
             assert round(now_ms() - began_ms) == max(TAKES_MS[how] for how in hows)
             assert set(hot.omitted) == {f"{part}: {WHY[how]}" for part, how in memory.how.items() if how in WHY}
             assert {part: hot.gathered[part].took_us for part in PARTS} == {
@@ -112,7 +112,7 @@ def test_what_was_answered_while_it_was_asked_is_noted_as_such() -> None:
         memory.prefetch.on_partial(TAMSIN, ASKED)
         await asyncio.sleep(1)
         memory.how["recall"] = "late"
-        hot = await memory.assembly.gather(SMITH, ASKED)
+        hot = await memory.assembly.gather(SMITH, ASKED, asker=BROTHER.speaker_name)
         assert hot.omitted == ()
         assert hot.remembered == ("Tamsin said: My brother Joren was lost in the fen.",)
         assert (hot.gathered["recall"].source, hot.gathered["recall"].took_us) == (RECALLED_AHEAD, None)

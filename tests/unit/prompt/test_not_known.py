@@ -6,10 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from benchmarks.answerable import LINES
 from glyphoxa.judgement.small_model import PromptRepair
-from tests.unit.prompt.not_knowing import a_mind, repair, said, sentences
+from tests.support.builders import SMITH, a_campaign
+from tests.support.minds import Mind
+from tests.unit.prompt.not_knowing import a_mind, repair, sentences
 
-UNTOLD = "Nobody has told Mirelle anything about that."
 HESPER = a_mind("Captain Hesper carries wool.", known=["Captain Hesper"])
 
 
@@ -19,7 +21,6 @@ HESPER = a_mind("Captain Hesper carries wool.", known=["Captain Hesper"])
         ("What did I tell you about my brother?", "en", a_mind(talk=["My brother is lost."])),
         ("Do you know Hesper?", "en", a_mind("Hesper carries wool.", known=["Hesper"])),
         ("Tell me about Hesper.", "en", a_mind("Hesper carries wool.", known=["Hesper"])),
-        ("Erzähl mir von Hesper.", "de", a_mind("Hesper carries wool.", known=["Hesper"])),
         (
             "Is the Marigold hers, or whose?",
             "en",
@@ -37,20 +38,10 @@ def test_nothing_is_said_to_be_unknown_where_something_bears_on_the_question(
 
 
 @pytest.mark.parametrize(
-    ("question", "line"),
-    [
-        ("Why did Captain Hesper murder the mayor?", "Mirelle knows nothing more about it."),
-        ("What did Captain Hesper say about me?", UNTOLD),
-    ],
+    "question", ["Why did Captain Hesper murder the mayor?", "What did Captain Hesper say about me?"]
 )
-def test_somebody_known_may_be_asked_for_more_than_is_known(question: str, line: str) -> None:
-    assert sentences(question, HESPER) == (line,)
-
-
-def test_meaning_counts_in_the_language_of_the_embeddings() -> None:
-    mind = replace(a_mind(), remembered=[said("Her name is Juniper.", similarity=0.6)])
-    assert sentences("What is my horse called?", mind) == ()
-    assert sentences("Wie heißt mein Pferd?", mind, language="de") != ()
+def test_somebody_known_may_be_asked_for_more_than_is_known(question: str) -> None:
+    assert sentences(question, HESPER) == ("Mirelle knows nothing more about it.",)
 
 
 @pytest.mark.parametrize(
@@ -72,10 +63,10 @@ def test_model_is_asked_only_what_does_not_ask_of_the_past(
 
 
 def test_reply_without_a_model_fits_what_is_missing() -> None:
-    questions = ("Who is Tarquin?", "You lied!")
+    questions = ("Who is Tarquin?", "You promised me a free room, remember?")
     replies = {asked: repair(asked).not_known().replies for asked in questions}
     assert all("Tarquin" in reply for reply in replies["Who is Tarquin?"])
-    assert "I never said that." in replies["You lied!"]
+    assert "I never said that." in replies["You promised me a free room, remember?"]
 
 
 def test_word_of_the_npcs_own_name_may_be_what_is_asked_for() -> None:
@@ -104,3 +95,18 @@ def test_word_of_common_knowledge_is_not_called_an_unheard_name(question: str) -
 def test_first_name_in_a_dictionary_is_an_unheard_name() -> None:
     told = [sentences(f"Do you know {name}?") for name in ("Godfrey", "Peter", "Matsuda")]
     assert [line[0].split()[-1] for line in told] == ["Godfrey.", "Peter.", "Matsuda."]
+
+
+async def test_prompt_of_a_large_model_is_not_changed() -> None:
+    minds = [Mind(a_campaign(), repairs=of_small) for of_small in (True, False)]
+    asked = "What did I tell you about my brother?"
+    small, large = [await mind.assembly.gather(SMITH, asked, asker="Tamsin") for mind in minds]
+    assert small.not_known and small.shrugs
+    assert (large.shrugs, large.not_known, large.told) == ((), (), ())
+
+
+@pytest.mark.parametrize(("label", "least", "most"), [("free", 0, 3), ("unknown", 85, 100)])
+def test_trade_requests_and_small_talk_are_not_refused(label: str, least: int, most: int) -> None:
+    lines = [line.split("\t") for line in LINES.read_text("utf-8").splitlines()]
+    refused = [bool(repair(text, language=language).not_known().replies) for language, of, text in lines if of == label]
+    assert least <= 100 * sum(refused) / len(refused) <= most

@@ -11,13 +11,11 @@ from hypothesis import strategies as st
 
 from glyphoxa.domain.ids import SessionId, UtteranceId
 from glyphoxa.domain.knowledge import RecalledSummary
-from glyphoxa.domain.turn_record import Character, Fault
-from glyphoxa.judgement.small_model import ReplyRepair, n_shared, topic_of
+from glyphoxa.judgement.small_model import shared, topic_of
 from glyphoxa.prompt.conversation import Conversation
 from glyphoxa.prompt.scene import Past
 from glyphoxa.prompt.wording import SaidWhen
 from glyphoxa.transcript.sessions import SummarySentence
-from glyphoxa_processors.hot_context import as_asked
 from tests.support.builders import FORGE, SESSION, SMITH, TAMSIN, a_campaign, an_utterance
 from tests.support.memory import LogTwin
 from tests.support.minds import Mind, SessionsTwin
@@ -85,7 +83,6 @@ async def test_summarised_topic_is_not_called_unknown() -> None:
 
 @pytest.mark.parametrize("question", ["Do you remember what happened?", "Tell me what you remember."])
 async def test_summary_answers_a_question_without_a_topic(question: str) -> None:
-    assert await facts(Evening(), question) == (NOBODY_TOLD,)
     assert await facts(Evening([("Tamsin says: The bridge fell.", "bridge")]), question) == ()
     assert await facts(Evening(past="The bridge fell."), question) == ()
 
@@ -135,19 +132,6 @@ async def test_line_in_the_summary_of_an_earlier_session_is_not_recalled() -> No
     assert HORSE.text not in texts
 
 
-async def test_claim_from_a_summary_is_not_rejected() -> None:
-    evening = Evening([("Tamsin says: The bridge fell.", "bridge")], past="The miller drowned.")
-    async with played(evening):
-        asked = "What have you heard?"
-        prompt = evening.talk.prompt(asked, "Tamsin")
-        found = as_asked(prompt, await evening.assembly.gather(SMITH, asked, asker="Tamsin"))
-    smith = Character("Grimjaw", (), (), "en")
-    repair = ReplyRepair(smith, found)
-    for claim in ("I heard that the bridge fell.", "I was told that the miller drowned."):
-        assert repair.rejects(claim, smith, found) is None, claim
-    assert repair.rejects("I heard that the king is dead.", smith, found) is Fault.UNFOUNDED
-
-
 SUBJECTS = st.sampled_from(["horse", "bridge", "lantern", "miller", "treaty", "Tarquin", "Vexmoor", "harbour"])
 STATED = st.builds(
     lambda one, other, verb: f"The {one} {verb} the {other}.".replace("The T", "T").replace("The V", "V"),
@@ -178,7 +162,7 @@ QUESTIONS = st.builds(
     st.lists(STATED, max_size=2),
     st.lists(STATED, max_size=2),
 )
-async def test_prompt_never_denies_what_it_contains(
+async def test_prompt_never_says_that_nobody_told_what_it_contains(
     question: str, summary: list[str], past: list[str], lines: list[str], memory: list[str]
 ) -> None:
     evening = Evening(
@@ -199,6 +183,5 @@ async def test_prompt_never_denies_what_it_contains(
                 *hot.remembered,
                 *(fact for fact in hot.facts if fact not in hot.not_known),
             ]
-            if hot.not_known:
-                assert not any(n_shared(about, text, "en") for text in inside)
-                assert about or not (summary or past)
+            if NOBODY_TOLD in hot.not_known:
+                assert not any(shared(about, text, "en") for text in inside)
