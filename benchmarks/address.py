@@ -1,6 +1,6 @@
 """Check who is addressed: the product's decision on each case of a file.
 
-    python -m benchmarks.address FILE [--failures FILE] [--kind KIND ...] [--words]
+    python -m benchmarks.address FILE [--failures FILE] [--kind KIND ...]
 
 A case is a line of JSON: the NPCs and players of a table, what was said before, and what a player says now. A file
 `*.txt` is the talk of a world instead, of which each labelled line is a case (benchmarks/README.md describes both). The
@@ -18,12 +18,9 @@ from pathlib import Path
 from time import perf_counter_ns
 from typing import Any, Final, NamedTuple
 
-import numpy as np
-from numpy import float32
-from numpy.typing import NDArray
 from pydantic import BaseModel, Field, ValidationError
 
-from benchmarks.runner import command, local_embeddings, percent, percentiles, read_rows, run, to_write, write_rows
+from benchmarks.runner import command, percent, percentiles, read_rows, run, to_write, write_rows
 from glyphoxa.app.background import make_names
 from glyphoxa.config.provider_sections import CorrectionSettings
 from glyphoxa.domain.campaign import Campaign, Entity, Npc, Player, Scene
@@ -32,7 +29,7 @@ from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, PlayerId, SceneId
 from glyphoxa.language.roles import cast_of
 from glyphoxa.names.people import CallForms
 from glyphoxa.names.table_names import TableNames
-from glyphoxa.turns.address import Addressed, Addressing, Embed, Expertise
+from glyphoxa.turns.address import Addressed, Addressing
 from glyphoxa.turns.addressee import load_models
 from glyphoxa.turns.questions import Questions
 
@@ -95,11 +92,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 def measure(options: argparse.Namespace, _: Path) -> dict[str, Any]:
     judged: list[tuple[Case, Addressed]] = []
     took_ms: list[float] = []
-    embed = None if options.words else _embeddings()
     load_models()
     for case in read_cases(options.file):
         if not options.kind or case.kind in options.kind:
-            addressed, ms = decided(case, embed)
+            addressed, ms = decided(case)
             judged.append((case, addressed))
             took_ms.append(ms)
     if options.failures is not None:
@@ -258,11 +254,10 @@ def table_of(case: Case) -> CaseTable:
     return _table_of(people.model_dump_json())
 
 
-def decided(case: Case, embed: Embed | None = None) -> tuple[Addressed, float]:
+def decided(case: Case) -> tuple[Addressed, float]:
     """Return the product's decision on the last words, and its time in milliseconds."""
     campaign, names, _ = table_of(case)
-    by_meaning = None if embed is None else Expertise.of(campaign, embed).fitting
-    addressing = Addressing(cast_of(campaign), by_meaning, dms=dms_of(campaign))
+    addressing = Addressing(cast_of(campaign), dms=dms_of(campaign))
     questions = Questions(names.understand, {npc.id: npc.name for npc in campaign.npcs}, addressing)
     questions.move([NpcId(npc.id) for npc in case.npcs if npc.present])
     retell(case, questions.addressing)
@@ -287,19 +282,6 @@ def retell(case: Case, addressing: Addressing) -> None:
         else:
             to_npc = NpcId(said.to) if said.to is not None else None
             addressing.said(PlayerId(said.speaker), to_npc, said.text, at_ms=at_ms)
-
-
-def _embeddings() -> Embed:
-    """Return the local model. A text is embedded once, because the trades are the same in all cases."""
-    minilm = local_embeddings()
-    known: dict[str, NDArray[float32]] = {}
-
-    def embed(texts: Sequence[str]) -> NDArray[float32]:
-        if new := [text for text in dict.fromkeys(texts) if text not in known]:
-            known.update(zip(new, minilm.embed(new), strict=True))
-        return np.stack([known[text] for text in texts])
-
-    return embed
 
 
 async def _never_logged(_: object) -> bool:
@@ -353,7 +335,6 @@ def _options() -> argparse.ArgumentParser:
     parser = command("address", __doc__)
     parser.add_argument("file", type=Path, metavar="FILE", help="a case a line, as benchmarks/data/address/tune.jsonl")
     parser.add_argument("--kind", action="append", metavar="KIND", help="only cases of this kind; may be repeated")
-    parser.add_argument("--words", action="store_true", help="without the embeddings model")
     parser.add_argument("--failures", type=to_write, metavar="FILE", help="write each wrong decision")
     return parser
 

@@ -61,7 +61,7 @@ from glyphoxa.prompt.wording import SaidWhen, wording
 from glyphoxa.transcript.journal import SessionMark
 from glyphoxa.transcript.ports import MemorySearch
 from glyphoxa.transcript.sessions import DM_VIEW, LastSessions, View
-from glyphoxa.turns.address import THRESHOLDS, Addressing, Expertise
+from glyphoxa.turns.address import THRESHOLDS, Addressing
 from glyphoxa.turns.addressee import load_models
 from glyphoxa.turns.barge_in import BargeIn
 from glyphoxa.turns.open_turns import Floor, OpenTurns, Patience
@@ -319,11 +319,8 @@ class TableBuilder:
         }
 
     async def _turn_taking(self) -> TurnTaking:
-        settings, campaign, minilm = self.settings, self.campaign, self.local.minilm
+        settings, campaign = self.settings, self.campaign
         await asyncio.to_thread(load_models)
-        expertise: Expertise | None = None
-        if minilm is not None and len(campaign.npcs) > 1:
-            expertise = await asyncio.to_thread(Expertise.of, campaign, minilm.embed)
         called = {npc.id: npc.name for npc in campaign.npcs}
         dms = {each.id for each in campaign.players if each.dm}
         floor = Floor(gap_ms=settings.turns.gap_ms, jitter=partial(Random().uniform, -1, 1))
@@ -331,12 +328,7 @@ class TableBuilder:
             Questions(
                 self.names.understand,
                 called,
-                Addressing(
-                    cast_of(campaign),
-                    expertise.fitting if expertise is not None else None,
-                    THRESHOLDS[settings.turns.eagerness],
-                    dms,
-                ),
+                Addressing(cast_of(campaign), THRESHOLDS[settings.turns.eagerness], dms),
                 DmControls(dms),
             ),
             barge_in=BargeIn(after_ms=settings.turns.barge_in_ms),

@@ -56,7 +56,6 @@ def may_be_one(title: str, other: str) -> bool:
 _TRADE_WORDS: Final = lexicon("trades")
 _TRADE_NAMES: Final = _TRADE_WORDS.table("names")
 _BUSINESS: Final = _TRADE_WORDS.table("business")
-TRADE_WORDS: Final = {trade: names | _BUSINESS.get(trade, frozenset()) for trade, names in _TRADE_NAMES.items()}
 """The names of each trade and the words of its business, of all languages."""
 _FEMININE: Final = _TRADE_WORDS.words("feminine")
 _MIN_PART: Final = 4

@@ -5,32 +5,20 @@ others are scored by fitted models, for each NPC that is present (`glyphoxa.turn
 if its probability reaches the table's threshold. By default a false answer costs as much as three misses, because an
 NPC that interrupts players is worse than one that must be asked again. An NPC that answers only when called must be
 named.
-
-A question to everybody goes to the NPC that it concerns by meaning (`Expertise`), if the words alone leave it open.
-The question's content words are compared, as vectors, with each NPC's role, description and other attributes, and with
-the words of its trade. It must fit clearly: better than the others present, and no worse than the best of all trades.
-"Did anyone see a red coat?" concerns a tailor, so it is not for the medic.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import Final, Self
+from typing import Final
 
-import numpy as np
-from numpy import float32
-from numpy.typing import NDArray
-
-from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import NpcId, PlayerId
 from glyphoxa.domain.turn_record import Unaddressed
-from glyphoxa.language.roles import TRADE_WORDS, Cast, cast_of
+from glyphoxa.language.roles import Cast
 from glyphoxa.language.table_talk import is_filler
-from glyphoxa.language.text import FUNCTION_WORDS, Text
 from glyphoxa.names.people import AddresseeMention, Understood
 from glyphoxa.turns.addressee import LINES, SaidLine, Scores, Situation, scores_of
 
@@ -41,8 +29,6 @@ _SECOND: Final = 0.3
 """Least probability of a second NPC that is called together with the first."""
 _PERHAPS: Final = -1.0
 """Log odds from which a name may be a call."""
-_CONCERNS: Final = 0.55
-"""Least share of the threshold that all NPCs together must reach, for a comparison by meaning."""
 _MAY_GO_ON = frozenset(
     {None, Unaddressed.NO_NAME, Unaddressed.NO_NPC, Unaddressed.ABOUT, Unaddressed.NARRATION, Unaddressed.NOT_MEANT}
 )
@@ -90,8 +76,6 @@ class Addressing:
 
     Args:
         cast: The NPCs' roles.
-        by_meaning: Returns which of those present a question to everybody clearly concerns, or None; it may take some
-            milliseconds. None: words of the trades alone decide.
         threshold: See `THRESHOLDS`.
         dms: The players who tell the story.
 
@@ -100,7 +84,6 @@ class Addressing:
     """
 
     cast: Cast = field(default_factory=Cast)
-    by_meaning: Callable[[str, Sequence[NpcId]], NpcId | None] | None = None
     threshold: float = THRESHOLDS["balanced"]
     dms: Set[PlayerId] = frozenset()
     lines: deque[SaidLine] = field(default_factory=lambda: deque(maxlen=LINES), init=False)
@@ -124,11 +107,6 @@ class Addressing:
         able = {npc: p for npc, p in scores.npcs.items() if self._may_answer(npc, heard)}
         if max(able.values(), default=0.0) >= self.threshold:
             return self._to(heard, able)
-        is_open = len(able) > 1 and not said.calls_somebody and sum(able.values()) >= _CONCERNS * self.threshold
-        if self.by_meaning is not None and is_open:
-            fitting = self.by_meaning(said.text, [*able])
-            if fitting is not None:
-                return Addressed(fitting, f"asked everybody; it concerns {names[fitting]}")
         return _for_nobody(heard, scores)
 
     def situation(
@@ -235,62 +213,3 @@ def _for_nobody(heard: Situation, scores: Scores) -> Addressed:
     # Plans are kept from NPCs, unless the player is just talking with one of them.
     is_apart = why is Unaddressed.PLANNING and not heard.conversation().startswith("own")
     return Addressed(None, reason, why, is_apart=is_apart)
-
-
-Embed = Callable[[Sequence[str]], NDArray[float32]]
-"""Returns rows of unit length. It may take some milliseconds: it is asked only if the words leave open who is meant."""
-_CLEARLY: Final = 0.06
-"""Least distance in cosine to the next NPC."""
-_BELOW_A_TRADE: Final = 0.05
-"""How much closer the question may be to a trade that the NPC does not have."""
-_LEAST: Final = 0.24
-_MOST_WORDS: Final = 16
-_REMEMBERED: Final = 64
-
-
-class Expertise:
-    """
-    Args:
-        profiles: For each NPC, the vectors of its role, attributes and trades; shape (n, dimensions).
-        trades: The vectors of each trade's words.
-    """
-
-    def __init__(
-        self, profiles: Mapping[NpcId, NDArray[float32]], trades: Sequence[NDArray[float32]], embed: Embed
-    ) -> None:
-        self._profiles = profiles
-        self._trades = trades
-        self._embed = embed
-        self._asked = lru_cache(_REMEMBERED)(self._vector)
-
-    @classmethod
-    def of(cls, campaign: Campaign, embed: Embed) -> Self:
-        """Embed the profiles of the NPCs that answer without being called. Takes a second: call it in a thread."""
-        entities = {entity.id: entity for entity in campaign.entities}
-        trades = {trade: embed(sorted(words)) for trade, words in TRADE_WORDS.items()}
-        profiles: dict[NpcId, NDArray[float32]] = {}
-        for npc, member in cast_of(campaign).characters.items():
-            entity = entities.get(campaign.npc(npc).entity_id)
-            told = entity.attributes.values() if entity is not None else ()
-            texts = [text for text in (member.role, *told) if isinstance(text, str) and text.strip()]
-            if texts and not member.address_only:
-                profiles[npc] = np.concatenate([embed(texts), *(trades[trade] for trade in sorted(member.trades))])
-        return cls(profiles, list(trades.values()), embed)
-
-    def fitting(self, question: str, present: Sequence[NpcId]) -> NpcId | None:
-        """Return the present NPC that a question to everybody clearly concerns; None for none."""
-        known = [npc for npc in present if npc in self._profiles]
-        asked = [word for word in Text.of(question).spoken if word not in FUNCTION_WORDS]
-        if not known or not asked:
-            return None
-        vector = self._asked(" ".join(asked[-_MOST_WORDS:]))
-        fits = sorted(((float((self._profiles[npc] @ vector).max()), npc) for npc in known), reverse=True)
-        best, npc = fits[0]
-        another = fits[1][0] if len(fits) > 1 else 0.0
-        trade = max(float((words @ vector).max()) for words in self._trades)
-        is_clear = best >= max(_LEAST, another + _CLEARLY, trade - _BELOW_A_TRADE)
-        return npc if is_clear else None
-
-    def _vector(self, text: str) -> NDArray[float32]:
-        vector: NDArray[float32] = self._embed([text])[0]
-        return vector
