@@ -218,8 +218,11 @@ class GuardedHouse:
     async def put_right(self, utterance: UtteranceId, **form: str) -> None:
         """Post the form of a line's page."""
         await self.evening.table.kept()
-        page = (await self.dm.get(f"/desk/lines/{utterance}")).headers["location"]
-        found = re.fullmatch(r"(.*/line)\?line=(\d+)", page)
+        async with asyncio.timeout(DEADLINE_S):  # after a cut, each connection of the desk fails once
+            page = await self.dm.get(f"/desk/lines/{utterance}")
+            while "location" not in page.headers:
+                page = await self.dm.get(f"/desk/lines/{utterance}")
+        found = re.fullmatch(r"(.*/line)\?line=(\d+)", page.headers["location"])
         assert found is not None
         answer = await self.dm.post(found[1], data={"line": found[2], **form})
         assert answer.status_code == 303, answer.text
