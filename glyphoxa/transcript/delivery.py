@@ -232,21 +232,26 @@ class Delivery:
             await self._in_thread(self._spool.shrink)
             return
         async with self._draining:
+            # The spool has the words of these turns. Those that come meanwhile wait until theirs are sent.
+            while n_turns := len(self._turns):
+                await self._drain_spool(log)
+                for _ in range(n_turns):
+                    await self._record_first_turn(log)
             await self._drain_spool(log)
-            while self._turns:
-                campaign, turn = self._turns[0]
-                try:
-                    await log.record_turn(campaign, turn)
-                except Unstorable as error:
-                    logger.error("a turn is not storable: {}", error)
-                except GlyphoxaError:
-                    raise
-                except Exception as error:
-                    # A model's tool call may have any content. Turns are records only, so a bad one must not block
-                    # utterances.
-                    logger.error("a turn is not storable: {}", type(error).__name__)
-                self._turns.popleft()
             self._succeeded()
+
+    async def _record_first_turn(self, log: TranscriptLog) -> None:
+        campaign, turn = self._turns[0]
+        try:
+            await log.record_turn(campaign, turn)
+        except Unstorable as error:
+            logger.error("a turn is not storable: {}", error)
+        except GlyphoxaError:
+            raise
+        except Exception as error:
+            # A model's tool call may have any content. Turns are records only, so a bad one must not block utterances.
+            logger.error("a turn is not storable: {}", type(error).__name__)
+        self._turns.popleft()
 
     async def _drain_spool(self, log: TranscriptLog) -> None:
         while batch := await self._in_thread(lambda: self._spool.pending(self.sent, limit=_BATCH)):

@@ -195,6 +195,7 @@ class Browser:
 
 
 def pitch_hz(pcm: bytes) -> float:
+    """Return the loudest pitch. Where the sound has a gap, as on a busy machine, it is some 10 Hz off."""
     samples = np.frombuffer(pcm, np.int16).astype(float)
     spectrum = np.abs(np.fft.rfft(samples * np.hanning(samples.size)))
     return float(np.fft.rfftfreq(samples.size, 1 / INPUT_RATE_HZ)[spectrum.argmax()])

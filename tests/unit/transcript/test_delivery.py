@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 import pytest
 
 from glyphoxa.domain.errors import Unavailable
+from glyphoxa.domain.ids import CampaignId, TurnId
+from glyphoxa.domain.turn_record import TurnRecord
 from glyphoxa.transcript.journal import Journal
-from tests.support.builders import CAMPAIGN, SESSION
+from tests.support.builders import CAMPAIGN, SESSION, a_turn_record
 from tests.support.memory import AtOnce, LogTwin, SpoolTwin
 from tests.support.recording import lines
 from tests.support.virtual_time import in_virtual_time
@@ -80,5 +83,39 @@ async def test_correction_is_refused_until_the_log_has_its_line() -> None:
     await asyncio.sleep(HOUR_S)
     await journal.delivery.revise(better, was)
     assert [one.text for one in await log.recent(CAMPAIGN, SESSION, since_ms=0, limit=1)] == ["Better words."]
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
+class WatchedLog(LogTwin):
+    """Notes how many utterances it had when each turn came, and what else happens while the first is recorded."""
+
+    def __init__(self, meanwhile: Callable[[], Awaitable[None]]) -> None:
+        super().__init__()
+        self.had: list[int] = []
+        self._meanwhile = meanwhile
+
+    async def record_turn(self, campaign: CampaignId, turn: TurnRecord) -> None:
+        self.had.append(await self.count(CAMPAIGN, SESSION))
+        await super().record_turn(campaign, turn)
+        if len(self.turns) == 1:
+            await self._meanwhile()
+
+
+@in_virtual_time
+async def test_turn_that_ends_while_another_is_recorded_follows_its_own_words() -> None:
+    first, second = lines(2)
+
+    async def meanwhile() -> None:
+        await journal.keep(second)
+        journal.delivery.record_turn(CAMPAIGN, a_turn_record(id=TurnId("t2"), utterance_id=second.id))
+
+    log = WatchedLog(meanwhile)
+    journal = Journal(SpoolTwin(), log, thread=AtOnce())  # type: ignore[arg-type]
+    running = asyncio.create_task(journal.delivery.run())
+    await journal.keep(first)
+    journal.delivery.record_turn(CAMPAIGN, a_turn_record(id=TurnId("t1"), utterance_id=first.id))
+    await asyncio.sleep(1)
+    assert ([turn.id for turn in log.turns], log.had) == (["t1", "t2"], [1, 2])
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
