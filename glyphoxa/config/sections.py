@@ -165,7 +165,7 @@ class TurnsSettings(Section):
     unfinished_ms: Annotated[int, Field(ge=50, le=10_000)] = 1_200
     discarded_tokens: Annotated[int, Field(ge=0, le=1_000_000)] = 8_000
     reply_deadline_ms: Annotated[int, Field(ge=500, le=120_000)] = 15_000
-    filler_after_ms: Annotated[int, Field(ge=0, le=10_000)] = 1_500
+    filler_after_ms: Annotated[int, Field(ge=0, le=10_000)] = 1_000
     gap_ms: Annotated[int, Field(ge=0, le=2000)] = GAP_MS
     barge_in_ms: Annotated[int, Field(ge=0, le=2000)] = BARGE_IN_MS
     npc_to_npc: Annotated[int, Field(ge=0, le=10)] = 0
