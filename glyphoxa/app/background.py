@@ -52,6 +52,7 @@ from glyphoxa.prompt.wording import days_in
 from glyphoxa.providers.registry import (
     CHRONICLE,
     CURATOR,
+    LLM,
     NONE,
     RECALL,
     SECOND_LOOK,
@@ -69,6 +70,10 @@ if TYPE_CHECKING:
 
 
 # The language models of the background tasks (second look, recall, chronicle), as configured.
+
+
+NOTES: Final = "notes"
+"""The check of what an NPC knows: see `NotesToken`. It has no section in the settings."""
 
 
 def local_slots(settings: Settings, campaign: Campaign) -> int:
@@ -129,7 +134,8 @@ def _local_kinds(settings: Settings) -> list[str]:
     """Return the background tasks that use the local model."""
     recalls = settings.has_memory and settings.recall.asks_a_model and runs_here(RECALL, settings.recall.llm.name)
     looks = runs_here(SECOND_LOOK, settings.correction.llm.name)
-    return [kind for kind, is_local in ((RECALL, recalls), (SECOND_LOOK, looks)) if is_local]
+    checks = settings.profile.needs_repairs and runs_here(LLM, settings.providers.llm.name)
+    return [kind for kind, is_local in ((NOTES, checks), (RECALL, recalls), (SECOND_LOOK, looks)) if is_local]
 
 
 # The chronicle's extractor and judge: the rules, and a language model if configured.

@@ -59,8 +59,16 @@ _COMPOUND: Final = 5
 _SHARED: Final = 2
 _MOST_NAMES: Final = 2
 _MOST_COUNTED: Final = 3
-_MAY_TRY: Final = -0.65
+_MOST_BESIDE: Final = 2
+_MAY_TRY: Final = -1.0
 """Log odds of an answer that a model may try. `python -m benchmarks.answerable` shows others."""
+_UNSURE: Final = (-2.0, 2.5)
+"""Log odds between which a model is asked, too. These numbers are of 101 questions to the default model: see
+`docs/measurements.md`."""
+_WEIGHT, _CONSTANT = 0.5, 1.8
+"""Weight of the fitted model's log odds beside those of the model that is asked."""
+LIKELY: Final = -1.0
+"""Log odds of the model that is asked from which its notes hold the answer: its examples make it cautious."""
 _BEGINNING: Final = 4
 """Letters of an adjective that stay in all its forms."""
 
@@ -102,6 +110,27 @@ class NotKnown:
 
     facts: tuple[str, ...] = ()
     replies: tuple[str, ...] = ()
+
+
+def may_answer(log_odds: float, by_model: float | None = None) -> bool:
+    """Return whether an NPC may try an answer.
+
+    Args:
+        log_odds: By the wording of the question and the evidence.
+        by_model: Log odds that the model finds the answer in the NPC's notes; None: it was not asked, or cannot tell.
+    """
+    return log_odds >= _MAY_TRY if by_model is None else _WEIGHT * log_odds + by_model + _CONSTANT >= 0
+
+
+def notes_examples(language: str) -> list[tuple[str, str]]:
+    """Return instruction and examples for `PromptRepair.notes`, as pairs of role and text.
+
+    Args:
+        language: BCP 47 tag of the campaign.
+    """
+    words = texts("prompt", primary_language(language)).value
+    pairs = [(words("asked_of_notes").format(**shot), shot["reply"]) for shot in words("notes_examples")]
+    return [("system", words("notes")), *(each for q, a in pairs for each in (("user", q), ("assistant", a)))]
 
 
 @dataclass
@@ -219,9 +248,14 @@ class PromptRepair:
 
         Worth: see `benchmarks/answerable.py`.
         """
+        if self._unheard and self._is_foreign and self._is_question:
+            return self.if_not_known()
+        odds = self.log_odds
+        return NotKnown() if odds is None or may_answer(odds) else self.if_not_known()
+
+    def if_not_known(self) -> NotKnown:
+        """Return what the prompt and the NPC say if it does not know the answer."""
         unheard, is_own = self._unheard, self._asked.has(AskKind.OWN_WORDS)
-        if not self._is_doubtful and not (unheard and self._is_foreign and self._is_question):
-            return NotKnown()
         if unheard:
             facts = tuple(self._words("unheard").format(name=self.name, what=name) for name in unheard[:_MOST_NAMES])
             replies = () if self._is_foreign else self._words("never_heard")
@@ -230,12 +264,30 @@ class PromptRepair:
         line = self._words("unsaid" if is_own else "no_more" if is_about_it else "untold").format(name=self.name)
         return NotKnown((line,), tuple(self._words("never_said" if is_own else "knows_nothing")))
 
-    @property
-    def _is_doubtful(self) -> bool:
+    @cached_property
+    def log_odds(self) -> float | None:
+        """Log odds that it may answer, by the wording and the evidence; None if nothing is asked that it must know."""
         if self._is_foreign or self._is_in_talk:
-            return False
+            return None
         is_asked = self._asked.has(AskKind.OWN_WORDS) or not self._asked.is_remark
-        return is_asked and log_odds(self.signs, shipped(__package__, "known")) < _MAY_TRY
+        return log_odds(self.signs, shipped(__package__, "known")) if is_asked else None
+
+    @property
+    def is_unsure(self) -> bool:
+        """Whether a model should be asked about `notes`."""
+        least, most = _UNSURE
+        return self.log_odds is not None and least < self.log_odds < most
+
+    def notes(self, lines: Sequence[str]) -> str:
+        """Return the question, and these lines, in the form of `notes_examples`.
+
+        What the NPC knows of itself and its place is added if it has a word of the question.
+        """
+        form, nothing, somebody = map(self._words, ("asked_of_notes", "no_notes", "somebody"))
+        beside = [line for line in self.beside if shared(self._topic, line, self._language) and line not in lines]
+        notes = " ".join((*beside[:_MOST_BESIDE], *lines)) or nothing
+        asker = self.asker or somebody
+        return str(form.format(name=self.name, notes=notes, asker=asker, question=self.question))
 
     @property
     def signs(self) -> frozenset[str]:
@@ -248,11 +300,8 @@ class PromptRepair:
         return phrases(self.question) | {
             f"best: {_share(best, self._topic)}",
             f"best by: {best_by}, of asker {of_asker}",
-            f"about: {_share(len(covered & about), about)}",
             f"beside: {_share(len(beside), self._topic)}",
             f"missing: {min(_MOST_COUNTED, len(about - covered))}",
-            f"lines: {min(_MOST_COUNTED, len(self._shared))}",
-            f"of asker: {of_asker}, said {sorted({*by} - {'fact'})}, facts {bool(self.facts)}",
             f"question: {self._is_question}, own words {self._asked.has(AskKind.OWN_WORDS)}, said {'npc' in by}",
             *(f"heard: {name not in self._unheard}, maybe a noun {self._may_be_a_noun(name)}" for name in self._names),
         }

@@ -31,7 +31,7 @@ from glyphoxa.language.text import Text, language_of
 from glyphoxa.prompt.conversation import Conversation
 from glyphoxa.prompt.identity import Bible, Identities, Identity, KnownSentences
 from glyphoxa.prompt.prefetch import Prefetch
-from glyphoxa.prompt.prompt import OF_FILE, HotContext
+from glyphoxa.prompt.prompt import OF_FILE, Doubt, HotContext
 from glyphoxa.prompt.scene import Past, Scenes
 from glyphoxa.prompt.select import IN_EVERY_PROMPT, MOST_WRITTEN, Candidates, select, touched, with_chain, written
 from glyphoxa.prompt.wording import SaidWhen, wording
@@ -46,7 +46,18 @@ AS_BEFORE: Final = "as it was read before"
 RECALLED_NOW: Final = "recalled now"
 RECALLED_AHEAD: Final = "recalled while it was asked"
 
-_LINES: Final = ("facts", "not_known", "shrugs", "told", "remembered", "identity", "orders", "glossary", "kept")
+_LINES: Final = (
+    "facts",
+    "not_known",
+    "shrugs",
+    "told",
+    "remembered",
+    "distant",
+    "identity",
+    "orders",
+    "glossary",
+    "kept",
+)
 """The lines of a hot context."""
 ENTER_DEADLINE_MS = 2_000
 """Between scenes nobody waits for an answer."""
@@ -380,6 +391,7 @@ class HotContexts:
             guarded=() if kept else tuple(one.text for one in touched_now),
             past=mind.past,
             rejected=selection.rejected,
+            distant=() if selection.distant is None else (recalled_line(selection.distant),),
         )
 
     def _repaired(self, hot: HotContext, mind: _Mind) -> HotContext:
@@ -406,12 +418,20 @@ class HotContexts:
         hot = replace(hot, told=repair.told())
         if hot.omitted:
             return hot
-        found = repair.not_known()
-        return replace(hot, facts=(*hot.facts, *found.facts), not_known=found.facts, shrugs=found.replies)
+        found, odds = repair.not_known(), repair.log_odds
+        hot = replace(hot, facts=(*hot.facts, *found.facts), not_known=found.facts, shrugs=found.replies)
+        if odds is None or not repair.is_unsure:
+            return hot
+        unknown, allow = repair.if_not_known(), self.safety.allowed_in
+        facts = (fact for fact in hot.facts if fact not in hot.not_known)
+        evidence = dict.fromkeys((*hot.identity[:1], *facts, *hot.remembered, *hot.distant))
+        notes = repair.notes(allow([*evidence]))
+        return replace(hot, doubt=Doubt(odds, notes, tuple(allow([*unknown.facts])), tuple(allow([*unknown.replies]))))
 
     def _allowed(self, hot: HotContext) -> HotContext:
         """Return it without what must not come up, and with a direction if what it recalls is veiled."""
         lines: dict[str, Any] = {name: tuple(self.safety.allowed_in([*getattr(hot, name)])) for name in _LINES}
+        lines["distant"] = tuple(line for line in lines["distant"] if not self.safety.flags(line))
         recalled = (*lines["facts"], *lines["remembered"], *lines["kept"])
         return replace(
             hot,

@@ -9,7 +9,7 @@ form. For a large model, recalled memory is before the conversation, and only wh
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from string import digits
@@ -20,12 +20,29 @@ from glyphoxa.domain.campaign import Scene
 from glyphoxa.domain.ids import NpcId
 from glyphoxa.domain.knowledge import Recalled
 from glyphoxa.domain.turn_record import SAFETY, AssembledPrompt, PromptPart, Rejected, TierChoice
+from glyphoxa.judgement.small_model import LIKELY, may_answer
 from glyphoxa.language.language_data import primary_language
 from glyphoxa.language.prompt_quotes import SAYS, as_fact, as_told, in_one_line, recalled_line
 from glyphoxa.language.sentences import RoomLeft, characters_in, n_too_old, tokens_of
 from glyphoxa.prompt.wording import DIRECTION, FACTS, PAST, REMEMBERED, SCENE, wording
 
 # The interface between a pipeline's hot-context injector and the assembly of hot context.
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """Uncertainty about whether the NPC knows the answer.
+
+    Attributes:
+        log_odds: Log odds that it may answer, by the wording of the question and the evidence.
+        notes: The evidence and the question, for a model that is asked whether the one answers the other.
+        not_known, shrugs: Those of the hot context if the NPC does not know the answer.
+    """
+
+    log_odds: float
+    notes: str
+    not_known: tuple[str, ...] = ()
+    shrugs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +53,9 @@ class HotContext:
         facts: Its knowledge of the world: short sentences in reading order, already visible to this NPC.
         not_known: The facts that say that it knows nothing about the question.
         shrugs: Replies to that without a model, of which one is enough; empty if it needs the model.
+        distant: A past utterance that is not near to the question. It is in the notes of the doubt, and enters the
+            prompt if a model finds the answer there.
+        doubt: Set if a model should be asked. Until then, `not_known` is the best guess.
         told: Replies from what the asker told it about this, the best first.
         remembered: Past utterances, each with its speaker; they need not be true. Also visible and in order.
         recalled: Both with their provenance.
@@ -69,6 +89,36 @@ class HotContext:
     kept: tuple[str, ...] = ()
     guarded: tuple[str, ...] = ()
     gathered: Mapping[str, PromptPart] = field(default_factory=dict)
+    distant: tuple[str, ...] = ()
+    doubt: Doubt | None = None
+
+    def resolved(self, by_model: float | None) -> HotContext:
+        """Return it without the doubt.
+
+        Args:
+            by_model: Log odds that the notes hold the answer; None: the model was not asked, or could not tell.
+        """
+        if self.doubt is None or by_model is None:
+            return replace(self, distant=(), doubt=None)
+        is_known = may_answer(self.doubt.log_odds, by_model)
+        unknown, shrugs = ((), ()) if is_known else (self.doubt.not_known, self.doubt.shrugs)
+        more = self.distant if is_known and by_model > LIKELY else ()
+        found = tuple(one.recalled for one in self.rejected if recalled_line(one.recalled) in more)
+        return replace(
+            self,
+            facts=(*(fact for fact in self.facts if fact not in self.not_known), *unknown),
+            not_known=unknown,
+            shrugs=shrugs,
+            remembered=(*self.remembered, *more),
+            recalled=(*self.recalled, *found),
+            rejected=tuple(one for one in self.rejected if one.recalled not in found),
+            distant=(),
+            doubt=None,
+        )
+
+
+CheckNotes = Callable[[str], Awaitable[float | None]]
+"""Takes `Doubt.notes`. Returns the log odds that they hold the answer; None if no model can tell. Never raises."""
 
 
 class HotContextSource(Protocol):

@@ -537,6 +537,8 @@ IN_EVERY_PROMPT: Final = "it is in every prompt"
 NOT_PLAYED: Final = "it touches a topic that the group does not play"
 NOT_NEEDED: Final = "another one contains it, or is nearer to the question"
 IN_THE_TALK: Final = "it is already in the prompt's transcript"
+_DISTANT, _DISTANT_TOKENS = 0.2, 40
+"""Least cosine, and most tokens, of a distant line."""
 _NEAR_THE_BEST: Final = 0.15
 """Largest distance from the best: among facts near to a question, only those almost as near as the best enter."""
 ANOTHERS: Final = "somebody else said it of themselves, and the question is about the asker"
@@ -573,10 +575,13 @@ class Selection:
     Attributes:
         chosen: Items that enter the prompt, in its order.
         rejected: The rest, each with the reason, except what is chosen in the same words.
+        distant: If nothing is chosen in a tight budget, the best utterance that is not near to the question. A model
+            may find that it answers the question.
     """
 
     chosen: tuple[Recalled, ...] = ()
     rejected: tuple[Rejected, ...] = ()
+    distant: RecalledTalk | None = None
 
     @property
     def facts(self) -> tuple[RecalledFact, ...]:
@@ -618,9 +623,9 @@ def select(candidates: Candidates, budgets: Budgets) -> Selection:
 
     heard, unheard = _sorted_out(candidates.talk, why_not_heard)
     near = worth_telling(question, heard, tokens=tokens, asks_of_the_past=of_the_past)
-    unrelated = [
-        Rejected(one, why_unrelated(question, one, asks_of_the_past=of_the_past)) for one in _without(near, heard)
-    ]
+    far = list(_without(near, heard))
+    unrelated = [Rejected(one, why_unrelated(question, one, asks_of_the_past=of_the_past)) for one in far]
+    distant = next((one for one in far if _is_worth_a_look(one, candidates.asker if is_of_asker else "")), None)
     played = (one for one in candidates.facts if not candidates.forbids(one.text))
     least = max((one.similarity or 0.0 for one in (*near, *played)), default=0.0) - _NEAR_THE_BEST
     facts, unstated = _sorted_out(candidates.facts, why_not_stated)
@@ -637,7 +642,20 @@ def select(candidates: Candidates, budgets: Budgets) -> Selection:
     no_room = (Rejected(one, f"no room among {most} in {tokens} tokens") for one in _without(found, ranked))
     lines = {recalled_line(one) for one in found}
     rejected = (*no_room, *unrelated, *unheard, *unstated)
-    return Selection(tuple(found), tuple(one for one in rejected if recalled_line(one.recalled) not in lines))
+    rejected = tuple(one for one in rejected if recalled_line(one.recalled) not in lines)
+    return Selection(tuple(found), rejected, None if found or tokens > TIGHT_TOKENS else distant)
+
+
+def _is_worth_a_look(one: RecalledTalk, asker: str) -> bool:
+    """Return whether a model should look for the answer in a line that is not near to the question.
+
+    Args:
+        asker: Who must have said it; empty: anybody but the NPC.
+    """
+    if not isinstance(one, RecalledUtterance) or one.is_own or one.text.rstrip().endswith("?"):
+        return False
+    is_short = tokens_of(one.text) <= _DISTANT_TOKENS
+    return is_short and one.speaker_name == (asker or one.speaker_name) and (one.similarity or 0.0) >= _DISTANT
 
 
 def _is_anothers(one: RecalledTalk, asker: str, language: str) -> bool:

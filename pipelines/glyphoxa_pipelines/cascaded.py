@@ -16,6 +16,7 @@ from pipecat.processors.frame_processor import FrameProcessor
 from pipecat.services.llm_service import LLMService
 from pipecat.services.tts_service import TTSService
 
+from glyphoxa.app.background import NOTES, slot_of
 from glyphoxa.app.engines import MouthSpec
 from glyphoxa.chat.client import ChatClient
 from glyphoxa.chat.dialect import Dialects
@@ -24,6 +25,7 @@ from glyphoxa.domain.ids import TurnId
 from glyphoxa.domain.turn_record import Asked, Character, Fault
 from glyphoxa.judgement.reply import ReplyCheck, invented_rolls
 from glyphoxa.judgement.safety import topics_of
+from glyphoxa.judgement.small_model import notes_examples
 from glyphoxa.language.sentences import SentenceSplitter
 from glyphoxa.language.spoken_form import SpokenForm
 from glyphoxa.npc.mouth import Finished, Mouth, MouthEvent, RescuedMouth
@@ -70,6 +72,7 @@ def stages(
         shape=PromptShape(settings.facts_at, budgets.window_tokens, budgets if is_smaller else None),
     )
     memory.reads_ahead = isinstance(model, SpokenLLM) and model.reads_ahead
+    memory.check_notes = model.check_notes if isinstance(model, SpokenLLM) else None
     return [memory, model, ToolRounds(), SpokenText(speaker, rules), tts or tts_of(spec), speaker]
 
 
@@ -130,9 +133,15 @@ def llm_of(spec: MouthSpec, *, stalled_after_ms: int = STALLED_AFTER_MS) -> LLMS
             dialects=host_of(spec.host).shared(Dialects, Dialects),
         )
         return remote
-    from glyphoxa.adapters.local.llama import SPOKEN_MAX_TOKENS, SPOKEN_TEMPERATURE, PromptFile, spoken_extras
+    from glyphoxa.adapters.local.llama import (
+        SPOKEN_MAX_TOKENS,
+        SPOKEN_TEMPERATURE,
+        NotesToken,
+        PromptFile,
+        spoken_extras,
+    )
 
-    return SpokenLLM(
+    model = SpokenLLM(
         ChatClient(llama.connection, extras=spoken_extras(spec.slot), as_words=llama.control_tokens.in_messages),
         max_tokens=min(llm.max_tokens, SPOKEN_MAX_TOKENS),
         temperature=SPOKEN_TEMPERATURE if llm.temperature is None else llm.temperature,
@@ -142,6 +151,10 @@ def llm_of(spec: MouthSpec, *, stalled_after_ms: int = STALLED_AFTER_MS) -> LLMS
             first_token_ms=max(StreamDeadlines().first_token_ms, spec.settings.turns.reply_deadline_ms)
         ),
     )
+    if spec.settings.profile.needs_repairs:
+        slot = slot_of(NOTES, spec.settings, slots=llama.slots)
+        model.notes = NotesToken(llama, slot, notes_examples(spec.campaign.language))
+    return model
 
 
 def _llama(spec: MouthSpec) -> LlamaServer | None:

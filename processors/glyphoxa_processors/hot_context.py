@@ -25,6 +25,7 @@ from glyphoxa.npc.mouth import Injected
 from glyphoxa.npc.toolbox import Toolbox
 from glyphoxa.prompt.prompt import (
     USUAL_SHAPE,
+    CheckNotes,
     HotContext,
     HotContextSource,
     Prompt,
@@ -63,6 +64,7 @@ class HotContextInjector(FrameProcessor):
 
     Attributes:
         reads_ahead: Whether a stage reads the prompt of a `PrimeFrame`. Otherwise it is passed on as it is.
+        check_notes: Asked if it is uncertain whether the NPC knows the answer. None: nobody is.
     """
 
     def __init__(
@@ -76,6 +78,7 @@ class HotContextInjector(FrameProcessor):
     ) -> None:
         super().__init__()
         self.reads_ahead = True
+        self.check_notes: CheckNotes | None = None
         self._source = source
         self._speaker = speaker
         self._tools = tools
@@ -112,9 +115,12 @@ class HotContextInjector(FrameProcessor):
             await self.push_frame(GivenWordsFrame(turn, prompt.words))
             return
         asked = await compose(self._source, prompt, self._shape)
+        self._speaker.mark(turn, Stage.CONTEXT_READY)
+        if asked.hot.doubt is not None and self.check_notes is not None and not prompt.direction:
+            by_model = await self.check_notes(asked.hot.doubt.notes)
+            asked = composed(prompt, asked.hot.resolved(by_model), self._shape)
         hot = asked.hot
         line = self._shrug(hot.shrugs) if self._shrug is not None and hot.shrugs and not prompt.direction else ""
-        self._speaker.mark(turn, Stage.CONTEXT_READY)
         tier = None if line else prompt.tier  # no engine is asked
         self._speaker.listener(Injected(prompt.npc, turn, asked.assembled, tier))
         self._asked = _with_cue(asked.prompt, "brief") if prompt.is_brief else asked.prompt

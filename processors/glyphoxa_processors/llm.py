@@ -52,6 +52,8 @@ _DRAIN_S = 0.3
 _WORTH_KEEPING_TOKENS = 64
 """A small machine needs seconds to read this many."""
 
+_CHECK_TIMEOUT_S = 4.0
+"""Twice as long as a machine with two busy cores needs."""
 _FREER, _FREEST = 0.3, 1.0
 """Added to the temperature of a second try, up to the limit. A confident model would repeat a rejected answer, and at
 temperature 0 verbatim. Requests have no seed, so each gets its own. The provider's default temperature is unchanged.
@@ -78,6 +80,22 @@ class PromptCache(Protocol):
         """Save the current cache. Never raises."""
 
 
+class NotesCheck(Protocol):
+    """Asks the model whether notes hold the answer to a question. The caller locks the machine."""
+
+    async def get_ready(self) -> None:
+        """Prepare for `log_odds`, unless that was done. Raises like `ChatClient.ask`."""
+
+    async def log_odds(self, notes: str) -> float | None:
+        """Return the log odds that they do; None if it is not ready or cannot tell. Raises like `ChatClient.ask`.
+
+        Args:
+            notes: See `glyphoxa.judgement.small_model.PromptRepair.notes`.
+        """
+
+    async def close(self) -> None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class StreamDeadlines:
     """Deadlines of a reply.
@@ -102,6 +120,9 @@ class SpokenLLM(LLMService[OpenAILLMAdapter]):
         temperature, max_tokens: None: the server's default.
         cache: The endpoint's prompt cache, which a one-token request fills, at no cost. None: it has none, and handles
             parallel requests well.
+
+    Attributes:
+        notes: Asked if it is uncertain whether the NPC knows an answer. None: nobody is. Closed with the service.
     """
 
     def __init__(
@@ -119,6 +140,7 @@ class SpokenLLM(LLMService[OpenAILLMAdapter]):
         self._max_tokens = max_tokens
         self._cache = cache
         self.deadlines = deadlines
+        self.notes: NotesCheck | None = None
         self._priming: asyncio.Task[None] | None = None
 
     def can_generate_metrics(self) -> bool:
@@ -141,6 +163,18 @@ class SpokenLLM(LLMService[OpenAILLMAdapter]):
         """Whether it reads the prompt of a `PrimeFrame`."""
         return self._cache is not None
 
+    async def check_notes(self, notes: str) -> float | None:
+        """See `glyphoxa.prompt.prompt.CheckNotes`. Takes at most `_CHECK_TIMEOUT_S`."""
+        if self.notes is None or self._cache is None:
+            return None
+        self.stop_priming()
+        try:
+            async with asyncio.timeout(_CHECK_TIMEOUT_S), self._cache.one_at_a_time:
+                return await self.notes.log_odds(notes)
+        except Exception as error:  # whatever the server sends, the fitted model decides then
+            logger.info("the model did not say whether an NPC knows an answer: {}", type(error).__name__)
+            return None
+
     async def wait_until_primed(self) -> None:
         """Wait until the last `PrimeFrame` is in the endpoint's cache, or was cancelled."""
         if self._priming is not None:
@@ -150,6 +184,8 @@ class SpokenLLM(LLMService[OpenAILLMAdapter]):
         self.stop_priming()
         await super().cleanup()
         await self._chat.close()
+        if self.notes is not None:
+            await self.notes.close()
 
     async def try_out(self, context: LLMContext) -> str:
         """Ask outside a pipeline. Return the latency and what the server can do, in words.
@@ -297,6 +333,8 @@ class SpokenLLM(LLMService[OpenAILLMAdapter]):
                     n_read = (delta.extras.get("timings") or {}).get("prompt_n", n_read)
                 if self._cache is not None and frame.prompt.is_bare and n_read >= _WORTH_KEEPING_TOKENS:
                     await self._cache.save()
+                if self.notes is not None and not frame.prompt.question:
+                    await self.notes.get_ready()
         except (OpenAIError, Unavailable) as error:
             logger.debug("a prompt could not be primed: {}", type(error).__name__)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from glyphoxa.judgement.reply import ReplyCheck
 from glyphoxa.language.sentences import SentenceSplitter
 from glyphoxa.language.spoken_form import SpokenForm
 from glyphoxa.npc.mouth import FailedEarly, Finished, Injected, Marked, SentenceRejected, SentenceStarted
+from glyphoxa.prompt.prompt import Doubt
 from glyphoxa_processors.llm import SpokenLLM, StreamDeadlines
 from glyphoxa_processors.streamed_voice import HibariTTS
 from tests.support.builders import a_campaign
@@ -285,6 +286,66 @@ async def test_what_it_knows_nothing_of_is_answered_without_asking_the_model(ser
     async with stage(server, context=Memory(), shrug=lambda lines: lines[-1]) as play:
         await play.answered()
         assert len(server.requests) == 1
+
+
+@dataclass
+class Notes:
+    """A twin of the model that says whether notes hold an answer."""
+
+    says: float | Exception | None
+    takes_s: float = 0
+    asked: list[str] = field(default_factory=list)
+
+    async def get_ready(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+    async def log_odds(self, notes: str) -> float | None:
+        self.asked.append(notes)
+        await asyncio.sleep(self.takes_s)
+        if isinstance(self.says, Exception):
+            raise self.says
+        return self.says
+
+
+@pytest.mark.parametrize(
+    ("by_wording", "says", "takes_s", "may_answer"),
+    [
+        pytest.param(-1.0, 3.0, 0, True, id="the model knows"),
+        pytest.param(0.5, -3.0, 0, False, id="the model does not know"),
+        pytest.param(0.5, None, 0, True, id="it cannot tell, and the wording decides"),
+        pytest.param(-1.0, None, 0, False, id="it cannot tell, and the wording denies"),
+        pytest.param(-1.0, 3.0, 60, False, id="it is late"),
+        pytest.param(0.5, KeyError("choices"), 0, True, id="it fails"),
+    ],
+)
+async def test_model_decides_whether_the_npc_knows_an_answer_if_that_is_uncertain(
+    server: ModelServer,
+    monkeypatch: pytest.MonkeyPatch,
+    by_wording: float,
+    says: float | Exception | None,
+    takes_s: float,
+    may_answer: bool,
+) -> None:
+    monkeypatch.setattr("glyphoxa_processors.llm._CHECK_TIMEOUT_S", 0.2)
+    untold = "Nobody has told Grimjaw anything about that."
+    guess = () if by_wording > 0 else ("I do not know.",)
+    memory = Memory(shrugs=guess, doubt=Doubt(by_wording, "Notes of Grimjaw", (untold,), ("I do not know.",)))
+    machine = OneMachine(asyncio.Lock())
+    llm = a_model(server, cache=machine)
+    llm.notes = notes = Notes(says, takes_s)
+    async with stage(server, context=memory, llm=llm, shrug=lambda lines: lines[0]) as play:
+        heard = (await play.answered()).heard
+        assert notes.asked == ["Notes of Grimjaw"]
+        assert (heard != "I do not know.", len(server.requests)) == (may_answer, int(may_answer))
+        assert untold not in str(server.requests)
+        assert not machine.one_at_a_time.locked()
+
+
+async def test_model_that_has_no_notes_is_asked_as_the_wording_says(server: ModelServer) -> None:
+    doubt = Doubt(0.5, "Notes of Grimjaw", (), ("I do not know.",))
+    async with stage(server, context=Memory(doubt=doubt), shrug=lambda lines: lines[0]) as play:
+        assert (await play.answered()).heard != "I do not know."
 
 
 async def test_an_own_secret_is_turned_aside_and_not_asked_for_again(server: ModelServer) -> None:

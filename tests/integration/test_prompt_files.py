@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from openai import AsyncOpenAI
 
-from glyphoxa.adapters.local.llama import LlamaServer, PromptFile, spoken_extras
+from glyphoxa.adapters.local.llama import LlamaServer, NotesToken, PromptFile, spoken_extras
 from glyphoxa.adapters.weights.store import WeightStore
 from glyphoxa.domain.ids import CampaignId, NpcId
+from glyphoxa.judgement.small_model import notes_examples
 
 pytestmark = pytest.mark.models
 
@@ -37,6 +38,10 @@ async def n_read(server: LlamaServer, slot: int, question: str, persona: str = P
 
 def sizes(directory: Path) -> list[int]:
     return [file.stat().st_size for file in directory.iterdir()]
+
+
+def times(directory: Path) -> list[int]:
+    return [file.stat().st_mtime_ns for file in directory.iterdir()]
 
 
 async def test_a_persona_that_was_read_once_is_not_read_in_the_next_session(model: Path, tmp_path: Path) -> None:
@@ -79,3 +84,47 @@ async def test_the_oldest_files_go_when_there_are_too_many(
         monkeypatch.setattr("glyphoxa.adapters.local.llama._KEPT_BYTES", 2 * max(sizes(tmp_path)))
         await PromptFile(server, 0, VALE, NpcId("d")).save()
         assert len(sizes(tmp_path)) == 2
+
+
+@pytest.mark.parametrize(
+    ("language", "known", "unknown"),
+    [
+        (
+            "en",
+            "Notes of Mira: The Salted Eel belongs to Dorn.\nKim asks: Who owns the Salted Eel?",
+            "Notes of Mira: The Salted Eel belongs to Dorn.\nKim asks: How many rooms does the Salted Eel have?",
+        ),
+        (
+            "de",
+            "Notizen von Mira: Der Salzige Aal gehört Dorn.\nKim fragt: Wem gehört der Salzige Aal?",
+            "Notizen von Mira: Der Salzige Aal gehört Dorn.\nKim fragt: Wie viele Zimmer hat der Salzige Aal?",
+        ),
+    ],
+)
+async def test_the_model_says_whether_notes_hold_an_answer_once_it_has_read_the_examples(
+    model: Path, tmp_path: Path, language: str, known: str, unknown: str
+) -> None:
+    written: list[int] = []
+    for _ in range(2):  # the second process finds the examples on disk
+        async with LlamaServer(model_path=model, slots=1, prompts_dir=tmp_path) as server:
+            token = NotesToken(server, 0, notes_examples(language))
+            assert await token.log_odds(known) is None
+            await token.get_ready()
+            written = written or times(tmp_path)
+            await token.get_ready()
+            of_known, of_unknown = [await token.log_odds(notes) for notes in (known, unknown)]
+            assert of_known is not None and of_unknown is not None and of_known > of_unknown
+            other = NotesToken(server, 0, notes_examples("de" if language == "en" else "en"))
+            assert await other.log_odds(known) is None
+            for each in (token, other):
+                await each.close()
+    assert len(written) == 1 and times(tmp_path) == written
+
+
+async def test_model_that_says_neither_cannot_tell(model: Path) -> None:
+    async with LlamaServer(model_path=model, slots=1) as server:
+        examples = [("system", "Answer with a number."), ("user", "2 + 2"), ("assistant", "4")]
+        token = NotesToken(server, 0, examples)
+        await token.get_ready()
+        assert await token.log_odds("3 + 4") is None
+        await token.close()

@@ -18,7 +18,7 @@ from benchmarks.servers.local import LocalServer
 from benchmarks.servers.openai import OpenAiServer, Reply
 from glyphoxa.adapters.local.llama import LlamaServer
 from glyphoxa.adapters.postgres.store import Store
-from glyphoxa.app.background import deep_recall, local_slots, slot_of
+from glyphoxa.app.background import NOTES, deep_recall, local_slots, slot_of
 from glyphoxa.config.provider_sections import DeepRecallSettings, RecallLlmSettings, RecallMethod, RerankSettings
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.errors import InvalidInput
@@ -184,9 +184,9 @@ def test_background_work_takes_no_npc_slot_in_the_local_model() -> None:
     both = recalling.model_copy(
         update={"correction": Settings.model_validate({"correction": {"llm": {"name": "local"}}}).correction}
     )
-    assert [local_slots(each, campaign) for each in (Settings(), recalling, both)] == [2, 3, 4]
-    assert (slot_of(RECALL, recalling, slots=3), slot_of(RECALL, both, slots=4)) == (2, 2)
-    assert slot_of(SECOND_LOOK, both, slots=4) == 3
+    assert [local_slots(each, campaign) for each in (Settings(), recalling, both)] == [3, 4, 5]
+    assert (slot_of(RECALL, recalling, slots=4), slot_of(RECALL, both, slots=5)) == (3, 3)
+    assert (slot_of(NOTES, both, slots=5), slot_of(SECOND_LOOK, both, slots=5)) == (2, 4)
 
 
 async def test_at_a_table_only_who_may_look_deep_asks_the_model(

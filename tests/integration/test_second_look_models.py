@@ -163,8 +163,8 @@ async def test_a_cloud_model_s_correction_is_taken_over(name: str, tmp_path: Pat
 def test_the_local_model_has_a_place_more_than_there_are_npcs_when_it_looks_again_too() -> None:
     campaign = a_campaign()
     looking = Settings(correction=CorrectionSettings(llm=SecondLookSettings(name="local")))
-    assert local_slots(Settings(), campaign) == 2
-    assert local_slots(looking, campaign) == 3
+    assert local_slots(Settings(), campaign) == 3
+    assert local_slots(looking, campaign) == 4
 
 
 async def test_recent_talk_and_the_npcs_that_heard_it_get_the_better_words_while_nobody_speaks(tmp_path: Path) -> None:

@@ -127,7 +127,7 @@ async def test_what_a_microphone_hears_reaches_the_seat_at_16_khz(site: Site) ->
         await browser.accept(await site.offer("tamsin", await browser.offer()))
         seat = site.table.seats[TAMSIN.id]
         await site.table.wait_until(lambda: len(seat.heard) > 2 * INPUT_RATE_HZ)
-        assert pitch_hz(bytes(seat.heard[-INPUT_RATE_HZ:])) == pytest.approx(440, abs=25)
+        assert pitch_hz(bytes(seat.heard[-INPUT_RATE_HZ:])) == pytest.approx(440, abs=15)
     finally:
         await browser.close()
 
@@ -142,7 +142,7 @@ async def test_everyone_hears_the_npc_that_answers_one_of_them(site: Site) -> No
         site.table.say(BRAN.id, "Grimjaw, sing for us.")
         for browser in listeners:
             await browser.wait_until_loud()
-            assert pitch_hz(bytes(browser.heard)) == pytest.approx(TONE_HZ, abs=25)
+            assert pitch_hz(bytes(browser.heard)) == pytest.approx(TONE_HZ, abs=15)
     finally:
         for browser in listeners:
             await browser.close()

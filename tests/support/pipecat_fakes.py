@@ -31,7 +31,7 @@ from glyphoxa.domain.turn_record import Verdict
 from glyphoxa.names.gazetteer import Gazetteer
 from glyphoxa.names.keyterms import Hints
 from glyphoxa.npc.mouth import Finished, MouthEvent
-from glyphoxa.prompt.prompt import HotContext, Message, Prompt
+from glyphoxa.prompt.prompt import Doubt, HotContext, Message, Prompt
 from glyphoxa_pipelines.cascaded import GraphMouth, stages
 from glyphoxa_pipelines.ear import PipelineEar
 from glyphoxa_pipelines.host import PipelineHost
@@ -107,13 +107,19 @@ class Memory:
     shrugs: tuple[str, ...] = ()
     told: tuple[str, ...] = ()
     direction: str = ""
+    doubt: Doubt | None = None
     asked: list[str] = field(default_factory=list)
     read_ahead: list[str] = field(default_factory=list)
 
     async def gather(self, npc: NpcId, question: str, *, asker: str = "", within_ms: int = 0) -> HotContext:
         self.asked.append(question)
         return HotContext(
-            self.facts, shrugs=self.shrugs, told=self.told, omitted=self.omitted, direction=self.direction
+            self.facts,
+            shrugs=self.shrugs,
+            told=self.told,
+            omitted=self.omitted,
+            direction=self.direction,
+            doubt=self.doubt,
         )
 
     def gather_nowait(self, npc: NpcId, question: str, *, asker: str = "") -> HotContext:

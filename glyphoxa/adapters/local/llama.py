@@ -27,7 +27,7 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -37,11 +37,11 @@ import httpx
 from loguru import logger
 
 from glyphoxa.adapters.local import machine as native_env
+from glyphoxa.chat.client import ChatClient
 from glyphoxa.chat.dialect import UNKNOWN, Connection, Habits, Roles, dialect_of
 from glyphoxa.chat.marks import COMMON, ELSEWHERE, ControlTokens
 from glyphoxa.chat.models import Measured
 from glyphoxa.domain.errors import Corrupt, GlyphoxaError, InvalidInput, NotFound, Unavailable
-from glyphoxa.domain.ids import CampaignId, NpcId
 
 SPOKEN_GRAMMAR = r"""root ::= sentence (" " sentence)? (" " sentence)?
 sentence ::= ([A-ZÀ-ÖØ-Þ] rest | number) (gap word)* [.!?]
@@ -100,6 +100,7 @@ class LlamaServer:
     Attributes:
         control_tokens: The model's markers, once loaded. They must be broken in every message that is sent here.
         used_slots: Slots that have had a request.
+        examples: Those that a slot has for questions about notes; empty: none.
         one_at_a_time: Held during a spoken reply, so that each is evaluated alone.
     """
 
@@ -122,6 +123,7 @@ class LlamaServer:
         self.control_tokens = COMMON
         self.model_id = model_id
         self.used_slots: set[int] = set()
+        self.examples = ""
         self.one_at_a_time = asyncio.Lock()
         self._habits = UNKNOWN
         self._server: Any = None
@@ -422,25 +424,29 @@ class PromptFile:
 
     Args:
         slot: The NPC's slot.
+        key: Tells the file from others of the same model: the campaign and the NPC.
 
     Attributes:
         one_at_a_time: The server's lock.
     """
 
-    def __init__(self, server: LlamaServer, slot: int, campaign: CampaignId, npc: NpcId) -> None:
+    def __init__(self, server: LlamaServer, slot: int, *key: str) -> None:
         self.one_at_a_time = server.one_at_a_time
         self._server = server
         self._slot = slot
-        self._name = _name(server, campaign, npc)
+        self._name = _name(server, *key)
 
     async def restore(self) -> None:
         """Load the stored cache into the slot, unless it has been used since the start."""
+        if self._slot not in self._server.used_slots:
+            if await self.is_stored():
+                await self._ask("restore", self._name)
+            self._server.used_slots.add(self._slot)
+
+    async def is_stored(self) -> bool:
+        """Return whether there is a file, of this session or an earlier one."""
         directory = self._server.prompts_dir
-        if self._slot in self._server.used_slots:
-            return
-        self._server.used_slots.add(self._slot)
-        if directory is not None and await asyncio.to_thread((directory / self._name).is_file):
-            await self._ask("restore", self._name)
+        return directory is not None and await asyncio.to_thread((directory / self._name).is_file)
 
     async def save(self) -> None:
         """Store the slot's cache, replacing the old file."""
@@ -477,10 +483,83 @@ class PromptFile:
                     file.unlink()
 
 
-def _name(server: LlamaServer, campaign: CampaignId, npc: NpcId) -> str:
-    """A file name unique to NPC and model: the file itself does not identify its model."""
-    whose = "\0".join((server.model_id, campaign, npc))
+def _name(server: LlamaServer, *key: str) -> str:
+    """A file name unique to the key and the model: the file itself does not identify its model."""
+    whose = "\0".join((server.model_id, *key))
     return hashlib.sha256(whose.encode()).hexdigest()[:32] + _SUFFIX
+
+
+# Whether notes hold the answer to a question, by the probability of the next token. See `docs/measurements.md`.
+
+
+_ANSWERS: Final = ("known", "unknown")
+"""The beginnings of the examples' answers."""
+_N_LIKELY: Final = 100
+_NOT_LIKELY: Final = -4.6
+"""Log probability (1 %) of a model that gives another answer than its examples."""
+
+
+class NotesToken:
+    """Asks the model for the beginning of one answer. `close` it. The caller holds `one_at_a_time`.
+
+    Args:
+        slot: A slot that nothing else uses. It keeps the examples, so a question costs what it adds to them.
+        examples: Pairs of role and text before each question.
+    """
+
+    def __init__(self, server: LlamaServer, slot: int, examples: Sequence[tuple[str, str]]) -> None:
+        self._server = server
+        self._examples = [{"role": role, "content": text} for role, text in examples]
+        self._text = "\0".join(text for _, text in examples)
+        self._file = PromptFile(server, slot, "notes", self._text)
+        extras = {"cache_prompt": True, "id_slot": slot, "return_progress": True}
+        self._chat = ChatClient(server.connection, extras=extras, as_words=server.control_tokens.in_messages)
+
+    async def get_ready(self) -> None:
+        """Read the examples, unless the slot has them, and store them on disk.
+
+        Raises:
+            openai.OpenAIError, Unavailable: The model does not answer. The next call tries again.
+        """
+        if self._server.examples == self._text:
+            return
+        await self._file.restore()
+        _, question = self._examples[:2]
+        await self._next_token(question["content"])
+        self._server.examples = self._text
+        if not await self._file.is_stored():
+            await self._file.save()
+
+    async def log_odds(self, notes: str) -> float | None:
+        """Return the log odds that they hold the answer; None if the slot lacks the examples or the model wavers.
+
+        Raises:
+            openai.OpenAIError, Unavailable: The model does not answer.
+        """
+        if self._server.examples != self._text:
+            return None
+        likely = await self._next_token(notes)
+        least = min(p for _, p in likely) if likely else _NOT_LIKELY
+        known, unknown = (
+            max((p for token, p in likely if token and answer.startswith(token)), default=least) for answer in _ANSWERS
+        )
+        return known - unknown if max(known, unknown) > _NOT_LIKELY else None
+
+    async def close(self) -> None:
+        await self._chat.close()
+
+    async def _next_token(self, notes: str) -> list[tuple[str, float]]:
+        """Return the likeliest tokens in lower case, each with its log probability."""
+        messages = [*self._examples, {"role": "user", "content": notes}]
+        options = {"stream": True, "max_tokens": 1, "temperature": 0.0, "logprobs": True, "top_logprobs": _N_LIKELY}
+        found: list[tuple[str, float]] = []
+        async with aclosing(self._chat.ask({"messages": messages, **options})) as deltas:
+            async for delta in deltas:
+                for choice in delta.extras.get("choices") or ():
+                    for token in (choice.get("logprobs") or {}).get("content") or ():
+                        likely = token["top_logprobs"]
+                        found = found or [(one["token"].strip().lower(), float(one["logprob"])) for one in likely]
+        return found
 
 
 _PATIENCE_S: Final = 120.0

@@ -191,7 +191,10 @@ async def in_mind(campaign: Campaign, asked: str, *facts: Fact, repairs: bool = 
     ]
     await mind.prefetch.close()
     prompt = conversation.prompt(asked, "Tamsin")
+    doubts = [hot.doubt for hot in found if hot.doubt is not None]
+    found += [hot.resolved(by_model) for hot in found for by_model in (5.0, -5.0)]
     spoken = [line for hot in found for line in (*hot.told, *hot.shrugs, *hot.not_known)]
+    spoken += [line for doubt in doubts for line in (doubt.notes, *doubt.not_known, *doubt.shrugs)]
     prompts = [message.content for hot in found for message in with_hot_context(prompt, hot).messages]
     return "\n".join((*spoken, *prompts, *mind.assembly.standing(SMITH)))
 
@@ -485,7 +488,7 @@ def test_every_tool_and_every_part_of_a_hot_context_is_on_a_road() -> None:
     assert {spec.name.rpartition(".")[2] for spec in specs_in("en").values()} == set(tools)
     records = {"recalled", "rejected", "omitted", "gathered", "guarded"}
     """They are shown to the DM, or are no text of the campaign."""
-    parts = {*gather._LINES, "scenes", "past", "direction"}
+    parts = {*gather._LINES, "scenes", "past", "direction", "doubt"}
     assert {each.name for each in fields(HotContext)} == parts | records
 
 

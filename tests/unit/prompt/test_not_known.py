@@ -7,9 +7,16 @@ from dataclasses import replace
 import pytest
 
 from benchmarks.answerable import LINES
-from glyphoxa.judgement.small_model import PromptRepair
+from glyphoxa.domain.budgets import Budgets
+from glyphoxa.domain.knowledge import RecalledUtterance
+from glyphoxa.domain.turn_record import Rejected
+from glyphoxa.judgement.small_model import PromptRepair, may_answer, notes_examples
+from glyphoxa.language.prompt_quotes import recalled_line
+from glyphoxa.prompt.prompt import Doubt, HotContext
+from glyphoxa.prompt.select import Candidates, select
 from tests.support.builders import SMITH, a_campaign
 from tests.support.minds import Mind
+from tests.support.recalled import heard, said_itself
 from tests.unit.prompt.not_knowing import a_mind, repair, sentences
 
 HESPER = a_mind("Captain Hesper carries wool.", known=["Captain Hesper"])
@@ -110,3 +117,89 @@ def test_trade_requests_and_small_talk_are_not_refused(label: str, least: int, m
     lines = [line.split("\t") for line in LINES.read_text("utf-8").splitlines()]
     refused = [bool(repair(text, language=language).not_known().replies) for language, of, text in lines if of == label]
     assert least <= 100 * sum(refused) / len(refused) <= most
+
+
+# In doubt a model is asked.
+
+
+def test_model_is_asked_if_wording_and_evidence_leave_it_open() -> None:
+    asked = ("Good morning!", "Where did my sister drown?", "When does the market open?")
+    assert [repair(text).is_unsure for text in asked] == [False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("log_odds", "by_model", "expected"),
+    [
+        (0.0, None, True),
+        (-1.1, None, False),
+        (0.0, -1.0, True),
+        (0.0, -2.0, False),
+        (-1.5, 0.0, True),
+        (2.0, -3.0, False),
+    ],
+)
+def test_weight_of_a_model_is_greater_than_that_of_the_wording(
+    log_odds: float, by_model: float | None, expected: bool
+) -> None:
+    assert may_answer(log_odds, by_model) is expected
+
+
+@pytest.mark.parametrize("language", ["en", "de-AT"])
+def test_notes_have_the_form_of_their_examples(language: str) -> None:
+    (first, _), *examples = notes_examples(language)
+    assert first == "system"
+    assert [role for role, _ in examples] == ["user", "assistant"] * (len(examples) // 2)
+    assert {text.partition(":")[0] for role, text in examples if role == "assistant"} == {"known", "unknown"}
+    notes = repair("What does a room cost?", language=language).notes(["Wenna said: I am tired."])
+    assert notes.splitlines()[-1].endswith(": What does a room cost?")
+    lines = notes.splitlines()[0]
+    # What she knows of herself and her place is there because it has words of the question.
+    assert lines.endswith("four pennies. Wenna said: I am tired.")
+    assert repair("Why are you sad?", replace(a_mind(), asker=""), language="en").notes([]).splitlines() == [
+        "Notes of Mirelle: (nothing about it)",
+        "Somebody asks: Why are you sad?",
+    ]
+
+
+MARJORIE = heard("I am engaged to a girl in Hull, her name is Marjorie.", similarity=0.42)
+
+
+@pytest.mark.parametrize(
+    ("talk", "tokens", "distant"),
+    [
+        ([MARJORIE], 90, MARJORIE),
+        ([MARJORIE], 1_500, None),
+        ([replace(MARJORIE, similarity=0.1)], 90, None),
+        ([heard("Whom will you marry, Marjorie?", similarity=0.3), MARJORIE], 90, MARJORIE),
+        ([said_itself("Marry Marjorie soon, then.", npc=SMITH, similarity=0.4), MARJORIE], 90, MARJORIE),
+        ([heard("My brother weds a girl of Hull.", by="bran", similarity=0.4), MARJORIE], 90, MARJORIE),
+        ([heard("Marjorie and I " + "sail on and on, " * 40, similarity=0.4)], 90, None),
+    ],
+)
+def test_best_line_that_is_far_from_the_question_is_left_to_the_model(
+    talk: list[RecalledUtterance], tokens: int, distant: RecalledUtterance | None
+) -> None:
+    candidates = Candidates("Who am I going to wed?", "en", "Tamsin", talk=talk)
+    found = select(candidates, Budgets(facts_tokens=tokens))
+    assert (found.distant, found.chosen) == (distant, ())
+
+
+@pytest.mark.parametrize(
+    ("guess", "by_model", "known", "has_distant"),
+    [(1.0, 0.5, True, True), (-1.5, 0.5, True, True), (2.0, -1.5, True, False), (1.0, -4.0, False, False)],
+)
+def test_distant_line_enters_the_prompt_only_if_the_model_finds_the_answer(
+    guess: float, by_model: float, known: bool, has_distant: bool
+) -> None:
+    line, untold, shrug = recalled_line(MARJORIE), ("Nobody has told Mirelle.",), ("I know nothing of that.",)
+    unknown = () if guess > 0 else untold
+    hot = HotContext(("A fact.", *unknown), unknown, distant=(line,), doubt=Doubt(guess, "notes", untold, shrug))
+    hot = replace(hot, rejected=(Rejected(MARJORIE, "far"),))
+    found = hot.resolved(by_model)
+    assert (found.facts, found.not_known) == (("A fact.",), ()) if known else (("A fact.", *untold), untold)
+    assert found.shrugs == (() if known else shrug)
+    assert (found.remembered, found.recalled) == (((line,), (MARJORIE,)) if has_distant else ((), ()))
+    assert bool(found.rejected) is not has_distant
+    assert (found.doubt, found.distant) == (None, ())
+    unasked = hot.resolved(None)
+    assert (unasked.facts, unasked.not_known, unasked.remembered) == (hot.facts, unknown, ())

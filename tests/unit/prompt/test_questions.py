@@ -32,6 +32,11 @@ def told(question: str, line: str, by: str = "Rhea", *, asker: str = "Rhea", lan
     return repair(question, mind, language=language).told()
 
 
+def is_doubted(question: str, line: str, *, language: str) -> bool:
+    found = repair(question, a_mind(remembered=[line]), language=language)
+    return found.is_unsure or found.not_known().facts != ()
+
+
 def is_touched(question: str, *, just_heard: str = "", standing: str = "") -> bool:
     secret = OwnSecret(RecalledFact(FactId("f"), SECRET), Text.of(SECRET).telling("en"))
     loose, asked = Text.of(f"Hob {standing}").telling("en"), without_call(question, "Hob")
@@ -51,7 +56,7 @@ JUDGES: dict[str, Callable[..., bool]] = {
     "not_heard_before": lambda of, q, line, by: told(q, line, by, language=of) == (),
     "not_known": lambda of, q, line: sentences(q, language=of) == (line,),
     "asks_for_no_memory": lambda of, q: sentences(q, language=of) == (),
-    "remembers_something_else": lambda of, q, line: sentences(q, a_mind(remembered=[line]), language=of) != (),
+    "remembers_something_else": lambda of, q, line: is_doubted(q, line, language=of),
     "remembers_it": lambda of, q, line: sentences(q, a_mind(remembered=[line]), language=of) == (),
     "goes_on": lambda q: is_touched(q, just_heard="Tamsin says: Do you let smugglers in?"),
     "does_not_go_on": lambda q: not is_touched(q, just_heard="Tamsin says: Do you let smugglers in?"),
