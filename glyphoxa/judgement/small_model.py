@@ -31,6 +31,7 @@ from glyphoxa.language.language_data import any_of, capitalises_nouns, lexicon, 
 from glyphoxa.language.new_names import names_in
 from glyphoxa.language.roles import TITLES
 from glyphoxa.language.sentence_form import AskKind, only_states, question_of
+from glyphoxa.language.sentences import sentences
 from glyphoxa.language.text import (
     FUNCTION_WORDS,
     Text,
@@ -266,11 +267,16 @@ class PromptRepair:
 
     @cached_property
     def log_odds(self) -> float | None:
-        """Log odds that it may answer, by the wording and the evidence; None if nothing is asked that it must know."""
+        """Log odds that it may answer, by the wording and the evidence; None if nothing is asked that it must know.
+
+        The fitted model reads neither talk nor summaries. Talk about the question may answer it. A summary leaves it
+        open.
+        """
         if self._is_foreign or self._is_in_talk:
             return None
-        is_asked = self._asked.has(AskKind.OWN_WORDS) or not self._asked.is_remark
-        return log_odds(self.signs, shipped(__package__, "known")) if is_asked else None
+        if self._asked.is_remark and not self._asked.has(AskKind.OWN_WORDS):
+            return None
+        return 0.0 if self._summed_up else log_odds(self.signs, shipped(__package__, "known"))
 
     @property
     def is_unsure(self) -> bool:
@@ -281,11 +287,12 @@ class PromptRepair:
     def notes(self, lines: Sequence[str]) -> str:
         """Return the question, and these lines, in the form of `notes_examples`.
 
-        What the NPC knows of itself and its place is added if it has a word of the question.
+        What the NPC knows of itself and its place is added if it has a word of the question, and so are summaries.
         """
         form, nothing, somebody = map(self._words, ("asked_of_notes", "no_notes", "somebody"))
-        beside = [line for line in self.beside if shared(self._topic, line, self._language) and line not in lines]
-        notes = " ".join((*beside[:_MOST_BESIDE], *lines)) or nothing
+        standing = (line for line in self.beside if line not in (*lines, *self.summaries))
+        beside = [line for line in standing if shared(self._topic, line, self._language)]
+        notes = " ".join((*beside[:_MOST_BESIDE], *self._summed_up[:_MOST_BESIDE], *lines)) or nothing
         asker = self.asker or somebody
         return str(form.format(name=self.name, notes=notes, asker=asker, question=self.question))
 
@@ -313,8 +320,14 @@ class PromptRepair:
 
     @property
     def _is_in_talk(self) -> bool:
-        """Whether the talk, or a summary, has something about the question. The model is fitted to neither."""
-        return any(shared(self._topic, line, self._language) for line in (*self.talk, *self.summaries))
+        """Whether the talk has something about the question."""
+        return any(shared(self._topic, line, self._language) for line in self.talk)
+
+    @cached_property
+    def _summed_up(self) -> list[str]:
+        """The sentences of summaries that have something about the question."""
+        said = (sentence for summary in self.summaries for sentence in sentences(summary))
+        return [sentence for sentence in said if shared(self._topic, sentence, self._language)]
 
     def _may_be_a_noun(self, name: str) -> bool:
         return capitalises_nouns(self._language) and " " not in name

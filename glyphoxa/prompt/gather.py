@@ -408,7 +408,7 @@ class HotContexts:
             facts=_looked_up(hot),
             remembered=[one for one in hot.recalled if not isinstance(one, RecalledFact)],
             talk=mind.talk,
-            summaries=mind.told,
+            summaries=self.safety.allowed_in(mind.told),
             beside=(*mind.standing, *set(hot.facts).difference(map(recalled_line, hot.recalled))),
             is_known=mind.has_heard_of,
             asker=mind.asker,

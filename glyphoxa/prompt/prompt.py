@@ -109,6 +109,7 @@ class HotContext:
             facts=(*(fact for fact in self.facts if fact not in self.not_known), *unknown),
             not_known=unknown,
             shrugs=shrugs,
+            told=self.told if is_known else (),
             remembered=(*self.remembered, *more),
             recalled=(*self.recalled, *found),
             rejected=tuple(one for one in self.rejected if one.recalled not in found),

@@ -161,6 +161,14 @@ def test_notes_have_the_form_of_their_examples(language: str) -> None:
     ]
 
 
+def test_summary_about_the_question_leaves_the_answer_to_the_model() -> None:
+    past = "Tobin found a cuff link. The Marigold sailed, and Wenna bought a mule."
+    mind = replace(a_mind(), summaries=[past], beside=(*a_mind().beside, past))
+    asked = repair("Who lost the cuff link?", mind)
+    assert (asked.log_odds, asked.is_unsure, asked.not_known().facts) == (0.0, True, ())
+    assert asked.notes([]).startswith("Notes of Mirelle: Tobin found a cuff link.\n")
+
+
 MARJORIE = heard("I am engaged to a girl in Hull, her name is Marjorie.", similarity=0.42)
 
 
