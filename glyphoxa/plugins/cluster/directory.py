@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
+
+import asyncpg
 
 from glyphoxa.adapters.postgres.server.database import Database
 from glyphoxa.adapters.postgres.server.sql import load_queries
@@ -106,57 +108,56 @@ class Directory:
 
     async def reserve(self, campaign: CampaignId, *, for_ms: int) -> int | None:
         """Keep a campaign closed, and return the epoch to release it with; None if its table is open."""
-        async with self._database.use(None, deadline_ms=DEADLINE_MS) as connection:
-            epoch: int | None = await connection.fetchval(self._sql["reserve"], campaign, for_ms)
+        epoch: int | None = await self._value("reserve", campaign, for_ms)
         return epoch
 
     async def nodes(self) -> list[Node]:
-        async with self._database.use(None, deadline_ms=DEADLINE_MS) as connection:
-            return [Node(**row) for row in await connection.fetch(self._sql["nodes"], self.lease_ms)]
+        return [Node(**row) for row in await self._rows("nodes", self.lease_ms)]
 
     async def leases(self) -> list[Lease]:
-        async with self._database.use(None, deadline_ms=DEADLINE_MS) as connection:
-            return [Lease(**row) for row in await connection.fetch(self._sql["leases"])]
+        return [Lease(**row) for row in await self._rows("leases")]
 
     async def unread(self, *, late_ms: int = 0) -> int:
         """Return how many campaigns of this database have waited to be read for at least `late_ms`; at most 1,000."""
-        async with self._database.use(None, deadline_ms=DEADLINE_MS) as connection:
-            return int(await connection.fetchval(self._sql["unread"], late_ms, _MOST_COUNTED))
+        return int(await self._value("unread", late_ms, _MOST_COUNTED))
 
     async def adopt(self, node: str, *, most: int) -> list[CampaignId]:
         """Take over tables of lost nodes; return which."""
-        async with self._database.use(None, deadline_ms=DEADLINE_MS) as connection:
-            return [row["campaign"] for row in await connection.fetch(self._sql["adopt"], node, most, self.lease_ms)]
+        return [row["campaign"] for row in await self._rows("adopt", node, most, self.lease_ms)]
 
     async def release(self, campaign: CampaignId, epoch: int) -> None:
         """Give a lease back, unless another node has it by now."""
-        async with self._database.use(None, deadline_ms=DEADLINE_MS) as connection:
-            await connection.execute(self._sql["release"], campaign, epoch)
+        await self._value("release", campaign, epoch)
 
     async def drain(self, node: str) -> None:
         """
         Raises:
             NotFound: There is no such node.
         """
-        async with self._database.use(None, deadline_ms=DEADLINE_MS) as connection:
-            if await connection.fetchval(self._sql["drain"], node) is None:
-                known = [row["name"] for row in await connection.fetch(self._sql["nodes"], self.lease_ms)]
-                raise NotFound(f"there is no node {node!r}; known: {', '.join(known) or 'none'}")
+        if await self._value("drain", node) is None:
+            known = [each.name for each in await self.nodes()]
+            raise NotFound(f"there is no node {node!r}; known: {', '.join(known) or 'none'}")
 
     async def forget(self, node: str) -> None:
         """Remove a node that has left."""
-        async with self._database.use(None, deadline_ms=DEADLINE_MS) as connection:
-            await connection.execute(self._sql["forget_node"], node)
+        await self._value("forget_node", node)
 
     async def server(self, campaign: CampaignId) -> str:
         """Return the name of the database of a campaign; "" is the directory's own."""
-        async with self._database.use(None, deadline_ms=DEADLINE_MS) as connection:
-            return await connection.fetchval(self._sql["server"], campaign) or ""
+        return await self._value("server", campaign) or ""
 
     async def assign(self, campaign: CampaignId, server: str) -> None:
         """Note the database of a campaign. The caller holds its lease."""
+        await self._value("assign", campaign, server)
+
+    async def _rows(self, query: str, *values: object) -> list[asyncpg.Record]:
         async with self._database.use(None, deadline_ms=DEADLINE_MS) as connection:
-            await connection.execute(self._sql["assign"], campaign, server)
+            return await connection.fetch(self._sql[query], *values)
+
+    async def _value(self, query: str, *values: object) -> Any:
+        """Return the first value of the first row; None without a row."""
+        async with self._database.use(None, deadline_ms=DEADLINE_MS) as connection:
+            return await connection.fetchval(self._sql[query], *values)
 
 
 async def raise_epoch(database: Database, campaign: CampaignId, epoch: int) -> None:
