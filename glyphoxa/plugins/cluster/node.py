@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
+import psutil
 from loguru import logger
 
 from glyphoxa.actors.clock import loop_ms
@@ -39,7 +40,7 @@ from glyphoxa.domain.ids import CampaignId
 from glyphoxa.npc.session import TableSession
 from glyphoxa.observability import measure_lag
 from glyphoxa.plugins.cluster.directory import Directory, Held, Lease, queue_reading, raise_epoch
-from glyphoxa.plugins.cluster.placement import REPORTS, Contact, Node, share_of_lost
+from glyphoxa.plugins.cluster.placement import REPORTS, Node, must_ask_peers, must_close, share_of_lost
 from glyphoxa.plugins.cluster.settings import ClusterSettings, settings_of
 from glyphoxa.plugins.cluster.table_directory import (
     TableFiles,
@@ -232,7 +233,7 @@ class TableHost:
     async def _report(self) -> None:
         self._lags_ms, lags = [], sorted(self._lags_ms)
         lag_ms = lags[int(0.95 * len(lags))] if lags else 0.0
-        node = replace(self.node, memory_used=memory_used(), lag_ms=lag_ms)
+        node = replace(self.node, memory_used=psutil.virtual_memory().percent / 100, lag_ms=lag_ms)
         held = {campaign: Held(each.lease.epoch, each.url) for campaign, each in self.tables.items()}
         known = self._ended | {(campaign, each.epoch) for campaign, each in held.items()}
         reported = await self.directory.report(node, held)
@@ -260,16 +261,15 @@ class TableHost:
 
     async def _check_contact(self) -> None:
         """Close all tables if this node is cut off, before others reopen them."""
-
-        def contact(*heard: int) -> Contact:
-            return Contact(loop_ms() - self._renewed_ms, self._cluster.lease_ms, *heard)
-
+        lease_ms = self._cluster.lease_ms
         others = [node.name for node in self._nodes if node.name != self.node.name and node.is_seen]
-        if not contact(0, 0, 0).must_ask:
+        if not must_ask_peers(unrenewed_ms=loop_ms() - self._renewed_ms, lease_ms=lease_ms):
             return
         answers = await asyncio.gather(*(self._ask_peer(name) for name in others), return_exceptions=True)
         heard = [each for each in answers if isinstance(each, bool)]
-        if contact(len(others), len(heard), sum(heard)).must_close and self.tables:
+        unrenewed_ms = loop_ms() - self._renewed_ms
+        is_cut_off = must_close(unrenewed_ms=unrenewed_ms, lease_ms=lease_ms, peers=len(others), answers=heard)
+        if is_cut_off and self.tables:
             logger.error("this node is cut off from the others and the directory: its tables close")
             for each in list(self.tables.values()):
                 each.move()
@@ -425,16 +425,6 @@ class TableHost:
             hosts=(door.hostname or "",),
             ice_servers=servers_of(self._settings.server.ice_servers),
         )
-
-
-def memory_used() -> float:
-    """Return the share of this machine's memory that is in use, 0 to 1; 0 where that is unknown."""
-    try:
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-    except OSError:
-        return 0.0
-    kib = {name: int(rest.split()[0]) for name, _, rest in (line.partition(":") for line in lines)}
-    return 1 - kib["MemAvailable"] / kib["MemTotal"]
 
 
 def _log_failure(task: asyncio.Task[None]) -> None:

@@ -6,7 +6,7 @@ of them, so nobody has to lead.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Final
@@ -94,38 +94,22 @@ def _order(node: str, campaign: str) -> bytes:
     return blake2b(f"{node}\0{campaign}".encode(), digest_size=8).digest()
 
 
-@dataclass(frozen=True, slots=True)
-class Contact:
-    """The view that a node has of the others, to decide whether its tables may go on.
+def must_ask_peers(*, unrenewed_ms: float, lease_ms: float) -> bool:
+    """Return whether it is time to ask the other nodes: the directory last renewed the leases too long ago."""
+    return unrenewed_ms > lease_ms / 2
+
+
+def must_close(*, unrenewed_ms: float, lease_ms: float, peers: int, answers: Sequence[bool]) -> bool:
+    """Return whether a node has to close its tables, because others may reopen them.
 
     A table plays on while the database is away: everything said is in the spool. But a node that was cut off may not:
-    the others reopen its tables, and there would be two of each.
+    the others reopen its tables, and there would be two of each. It is cut off if a peer reaches the directory and it
+    does not, or if fewer than half of the peers answer.
 
-    Attributes:
+    Args:
         unrenewed_ms: Since the directory last renewed its leases.
         lease_ms: Validity of a lease.
-        peers: The other nodes.
-        answering: Those that answer it now.
-        peers_with_directory: Those that answer it and reach the directory.
+        peers: Number of the other nodes.
+        answers: Those of the peers that answer it now: whether they reach the directory.
     """
-
-    unrenewed_ms: float
-    lease_ms: float
-    peers: int
-    answering: int
-    peers_with_directory: int
-
-    @property
-    def must_ask(self) -> bool:
-        """Whether it is time to ask the peers."""
-        return self.unrenewed_ms > self.lease_ms / 2
-
-    @property
-    def must_close(self) -> bool:
-        """Whether the node has to close its tables, because others may reopen them.
-
-        It is cut off if a peer reaches the directory and it does not, or if fewer than half of the peers answer.
-        """
-        if self.unrenewed_ms < self.lease_ms * 3 / 4:
-            return False
-        return self.peers_with_directory > 0 or 2 * self.answering < self.peers
+    return unrenewed_ms >= lease_ms * 3 / 4 and (any(answers) or 2 * len(answers) < peers)

@@ -9,10 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glyphoxa.domain.errors import Unavailable
-from glyphoxa.plugins.cluster.placement import Contact, Node, choose, share_of_lost
+from glyphoxa.plugins.cluster.placement import Node, choose, must_close, share_of_lost
 
 FREE = Node("a", "http://a/", capacity=4)
-CUT_OFF = Contact(unrenewed_ms=3_500, lease_ms=4_000, peers=2, answering=0, peers_with_directory=0)
 
 
 @pytest.mark.parametrize(
@@ -59,20 +58,20 @@ def test_equal_nodes_share_the_campaigns() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "closes"),
+    ("unrenewed_ms", "peers", "answers", "closes"),
     [
-        ({}, True),
-        ({"unrenewed_ms": 2_500}, False),  # there is time: nobody may reopen its tables yet
-        ({"answering": 2}, False),  # the directory is away for everybody, so nobody can reopen them
-        ({"answering": 1}, False),
-        ({"answering": 2, "peers_with_directory": 1}, True),
-        ({"peers": 0}, False),  # a lone node
+        (3_500, 2, [], True),
+        (2_500, 2, [], False),  # there is time: nobody may reopen its tables yet
+        (3_500, 2, [False, False], False),  # the directory is away for everybody, so nobody can reopen them
+        (3_500, 2, [False], False),
+        (3_500, 2, [False, True], True),
+        (3_500, 0, [], False),  # a lone node
     ],
 )
 def test_a_node_that_was_cut_off_closes_its_tables_before_others_open_them(
-    changes: dict[str, int], closes: bool
+    unrenewed_ms: int, peers: int, answers: list[bool], closes: bool
 ) -> None:
-    assert replace(CUT_OFF, **changes).must_close is closes
+    assert must_close(unrenewed_ms=unrenewed_ms, lease_ms=4_000, peers=peers, answers=answers) is closes
 
 
 @given(st.lists(st.tuples(st.integers(1, 6), st.integers(0, 6)), min_size=1, max_size=12), st.integers(0, 60))
