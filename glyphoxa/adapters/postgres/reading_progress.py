@@ -6,14 +6,15 @@ import asyncio
 import json
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import asyncpg
 
 from glyphoxa.adapters.postgres.chronicle_nodes import PostgresAtoms, evidence_of, graft, rests_on_changed
 from glyphoxa.adapters.postgres.server.database import CampaignQueries, Database
-from glyphoxa.adapters.postgres.server.sql import load_queries, storable
+from glyphoxa.adapters.postgres.server.sql import storable
 from glyphoxa.adapters.postgres.transcript.log import judged_of_row, utterance_of_row
 from glyphoxa.adapters.postgres.world.commits import PostgresWorld
 from glyphoxa.adapters.postgres.world.tables import WorldTables, visibility_of_row
@@ -176,13 +177,13 @@ class PostgresChronicleLog(CampaignQueries):
             return await WorldTables(connection, campaign).guarded()
 
     async def learn(self, campaign: CampaignId, step: ReadingStep) -> None:
-        advance = _Advance(campaign, step, self._worker, self._lease_ms)
+        advance = partial(self._advance, campaign, step)
         if not step.effects and not step.unlearned:
             async with self._use(campaign) as connection, connection.transaction():
-                await advance.on(connection)
+                await advance(connection)
             return
         amount = sum(len(effect.events) for effect in step.effects)
-        async with self._world.writing(campaign, amount=amount, first=advance.on) as world:
+        async with self._world.writing(campaign, amount=amount, first=advance) as world:
             if step.unlearned:
                 await world.unlearn(step.unlearned, Cause("talk", step.at_ms))
             rests_on = [*evidence_of(event for effect in step.effects for event in effect.events)]
@@ -196,6 +197,25 @@ class PostgresChronicleLog(CampaignQueries):
                 new = [each for each in effect.events if (line, getattr(each, "claim", None)) not in stated]
                 await world.commit(new, effect.cause)
 
+    async def _advance(self, campaign: CampaignId, step: ReadingStep, connection: Connection) -> None:
+        """Move the reading position of a session.
+
+        Raises:
+            LeaseLost: The position has moved, or another worker holds the lease.
+        """
+        on = (campaign, step.session)
+        refused = (len(step.refused), storable(step.refused[-1]) if step.refused else None)
+        moved = (self._worker, step.read_from, step.read_to, self._lease_ms)
+        unchecked = min((each.ordinal - 1 for each in step.rereads), default=step.read_to)
+        if not await connection.fetchval(self._sql["advance"], *on, *moved, *refused, step.checked_to, unchecked):
+            raise LeaseLost(f"session {step.session!r} of campaign {campaign!r} is being read by another worker")
+        if step.rereads:
+            ordinals, changes = zip(*((each.ordinal, each.change_seq) for each in step.rereads), strict=True)
+            await connection.execute(self._sql["reread_done"], *on, list(ordinals), list(changes))
+        await graft(connection, campaign, step.atoms, gone=step.unlearned)
+        if step.judged:
+            await connection.execute(self._sql["judge"], *on, json.dumps([_judged_row(each) for each in step.judged]))
+
     async def failed(self, campaign: CampaignId, session: SessionId, error: str) -> SessionProgress:
         await self._fetch("failed", campaign, session, storable(error), MAX_ATTEMPTS, self._worker)
         return next(each for each in await self.progress(campaign) if each.session == session)
@@ -203,35 +223,6 @@ class PostgresChronicleLog(CampaignQueries):
     async def revive(self, campaign: CampaignId, session: SessionId | None = None) -> list[SessionId]:
         """Retry failed sessions at once; None: all. Returns which sessions had failed."""
         return [SessionId(row["session_id"]) for row in await self._fetch("revive", campaign, session)]
-
-
-@dataclass(frozen=True, slots=True)
-class _Advance:
-    """Moves the reading position of a session."""
-
-    campaign: CampaignId
-    step: ReadingStep
-    worker: str
-    lease_ms: int
-
-    async def on(self, connection: Connection) -> None:
-        """
-        Raises:
-            LeaseLost: The position has moved, or another worker holds the lease.
-        """
-        sql, step = load_queries("reading_progress"), self.step
-        on = (self.campaign, step.session)
-        refused = (len(step.refused), storable(step.refused[-1]) if step.refused else None)
-        moved = (self.worker, step.read_from, step.read_to, self.lease_ms)
-        unchecked = min((each.ordinal - 1 for each in step.rereads), default=step.read_to)
-        if not await connection.fetchval(sql["advance"], *on, *moved, *refused, step.checked_to, unchecked):
-            raise LeaseLost(f"session {step.session!r} of campaign {self.campaign!r} is being read by another worker")
-        if step.rereads:
-            ordinals, changes = zip(*((each.ordinal, each.change_seq) for each in step.rereads), strict=True)
-            await connection.execute(sql["reread_done"], *on, list(ordinals), list(changes))
-        await graft(connection, self.campaign, step.atoms, gone=step.unlearned)
-        if step.judged:
-            await connection.execute(sql["judge"], *on, json.dumps([_judged_row(each) for each in step.judged]))
 
 
 def _by_ordinal(rows: Sequence[asyncpg.Record]) -> Mapping[int, Judged]:
