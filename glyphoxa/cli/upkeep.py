@@ -9,7 +9,7 @@ import argparse
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,6 +18,7 @@ from rich.console import Console
 from rich.progress import MofNCompleteColumn
 
 from glyphoxa.actors.clock import now_ms
+from glyphoxa.actors.deadline import end_tasks
 from glyphoxa.adapters.postgres.chunks import Reindexed, reindex
 from glyphoxa.adapters.postgres.store import Store
 from glyphoxa.adapters.postgres.world.erasure import ErasedTalk, Meant, PostgresErasure, erase
@@ -342,6 +343,4 @@ async def erasing_daily(
     try:
         yield
     finally:
-        running.cancel()
-        with suppress(asyncio.CancelledError):
-            await running
+        await end_tasks(running)
