@@ -490,21 +490,15 @@ def told(condition: Condition, what: str) -> Iterator[Finding]:
     Args:
         what: How it is called.
     """
+    fault = ""
     if not condition.has_pgvector and condition.pgvector is None:
-        yield Finding(
-            "error",
-            "database",
-            f"{what} has no pgvector: install it on that server (as postgresql-18-pgvector), then run "
-            "`CREATE EXTENSION vector;` in this database as an administrator",
-        )
-        return
-    if condition.is_read_only:
-        yield Finding(
-            "error",
-            "database",
-            f"{what} rejects writes: set memory.postgres_dsn to the primary server, or there "
-            "`ALTER SYSTEM SET default_transaction_read_only = off`",
-        )
+        fault = "has no pgvector: install it on that server (as postgresql-18-pgvector), then run "
+        fault += "`CREATE EXTENSION vector;` in this database as an administrator"
+    elif condition.is_read_only:
+        fault = "rejects writes: set memory.postgres_dsn to the primary server, or there "
+        fault += "`ALTER SYSTEM SET default_transaction_read_only = off`"
+    if fault:
+        yield Finding("error", "database", f"{what} {fault}")
         return
     n = condition.n_to_apply
     schema = f"{n} migrations will be applied at its next use" if n else "migrated"
