@@ -28,7 +28,7 @@ from pipecat.frames.frames import (
 from pipecat.processors.frame_processor import FrameDirection, FrameProcessor
 from pipecat.utils.time import time_now_iso8601
 
-from glyphoxa.domain.heard import HeardWord
+from glyphoxa.adapters.local.whisper import Transcription
 from glyphoxa.domain.ids import PlayerId
 from glyphoxa_processors.frames import TranscriptNotes, TurnOverFrame, put_notes
 
@@ -38,20 +38,10 @@ from glyphoxa_processors.frames import TranscriptNotes, TurnOverFrame, put_notes
 Pcm = NDArray[np.int16]
 
 
-class Recognised(Protocol):
-    """Result of a recogniser. See `glyphoxa.adapters.local.whisper.Transcription`."""
-
-    @property
-    def text(self) -> str: ...
-
-    @property
-    def words(self) -> tuple[HeardWord, ...]: ...
-
-
 class Transcribe(Protocol):
     """Blocking; called in one thread. `retry` allows slower, safer decoding for a doubtful result."""
 
-    def __call__(self, pcm: Pcm, glossary: str, /, *, retry: bool) -> Recognised: ...
+    def __call__(self, pcm: Pcm, glossary: str, /, *, retry: bool) -> Transcription: ...
 
 
 class Recogniser:
@@ -65,7 +55,7 @@ class Recogniser:
         self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="recogniser")
         self._n_pending = 0
 
-    async def final(self, pcm: Pcm, glossary: str) -> Recognised:
+    async def final(self, pcm: Pcm, glossary: str) -> Transcription:
         """Transcribe a whole segment. Raises what the recogniser raises."""
         return await self._run(lambda: self._transcribe(pcm, glossary, retry=True))
 
@@ -73,7 +63,7 @@ class Recogniser:
     def is_busy(self) -> bool:
         return self._n_pending > 0
 
-    async def partial(self, pcm: Pcm, glossary: str, *, retry: bool = False) -> Recognised | None:
+    async def partial(self, pcm: Pcm, glossary: str, *, retry: bool = False) -> Transcription | None:
         """Transcribe the sound so far; None if the model is busy."""
         if self.is_busy:
             return None
@@ -82,14 +72,14 @@ class Recogniser:
     def close(self) -> None:
         self._executor.shutdown(wait=False, cancel_futures=True)
 
-    async def _run(self, job: Callable[[], Recognised]) -> Recognised:
+    async def _run(self, job: Callable[[], Transcription]) -> Transcription:
         self._n_pending += 1
         future = asyncio.get_running_loop().run_in_executor(self._executor, job)
         # If the caller is cancelled, the job keeps running and stays pending until the thread is free.
         future.add_done_callback(self._done)
         return await asyncio.shield(future)
 
-    def _done(self, future: asyncio.Future[Recognised]) -> None:
+    def _done(self, future: asyncio.Future[Transcription]) -> None:
         self._n_pending -= 1
         if not future.cancelled():
             future.exception()  # retrieved, so that asyncio does not warn about an abandoned job
@@ -332,7 +322,7 @@ class WhisperSTT(FrameProcessor):
         self._pace = PartialPace(every_ms=_PARTIAL_EVERY_MS)
         self._loudest = 0.0
         self._quiet_ms = 0
-        self._partial: asyncio.Task[Recognised | None] | None = None
+        self._partial: asyncio.Task[Transcription | None] | None = None
         self._early: StretchAudio | None = None
         """The sound that the run in `_partial` covers completely; None for an ordinary partial."""
         self._reported_stretch = 0
@@ -418,7 +408,7 @@ class WhisperSTT(FrameProcessor):
             self._transcribe_partial(recording, self._glossary or "", retry=is_early), "partial"
         )
 
-    async def _transcribe_partial(self, recording: StretchAudio, glossary: str, *, retry: bool) -> Recognised | None:
+    async def _transcribe_partial(self, recording: StretchAudio, glossary: str, *, retry: bool) -> Transcription | None:
         began_ms = self._clock()
         try:
             heard = await self._recogniser.partial(_samples(recording), glossary, retry=retry)
@@ -453,7 +443,7 @@ class WhisperSTT(FrameProcessor):
                 self._reported_stretch = recording.stretch
             await self.push_frame(frame)
 
-    async def _transcribe(self, final: _Final) -> tuple[Recognised, StretchAudio]:
+    async def _transcribe(self, final: _Final) -> tuple[Transcription, StretchAudio]:
         """Return the transcript and the part of the recording it covers."""
         recording = final.recording
         heard = await final.early if final.early is not None else None
@@ -465,7 +455,10 @@ class WhisperSTT(FrameProcessor):
         return heard, recording
 
     def _mark(
-        self, frame: TranscriptionFrame | InterimTranscriptionFrame, recording: StretchAudio, heard: Recognised | None
+        self,
+        frame: TranscriptionFrame | InterimTranscriptionFrame,
+        recording: StretchAudio,
+        heard: Transcription | None,
     ) -> None:
         put_notes(
             frame,
@@ -489,4 +482,4 @@ class _Final:
     recording: StretchAudio
     glossary: str
     is_before_a_pause: bool
-    early: asyncio.Task[Recognised | None] | None
+    early: asyncio.Task[Transcription | None] | None
