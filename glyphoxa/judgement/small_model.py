@@ -117,7 +117,7 @@ def may_answer(log_odds: float, by_model: float | None = None) -> bool:
     """Return whether an NPC may try an answer.
 
     Args:
-        log_odds: By the wording of the question and the evidence.
+        log_odds: Log odds by the wording of the question and the evidence.
         by_model: Log odds that the model finds the answer in the NPC's notes; None: it was not asked, or cannot tell.
     """
     return log_odds >= _MAY_TRY if by_model is None else _WEIGHT * log_odds + by_model + _CONSTANT >= 0
