@@ -8,7 +8,7 @@ import json
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from loguru import logger
 from openai import OpenAIError
@@ -38,6 +38,9 @@ try:
 except ImportError:  # before pipecat 1.14
     from pipecat.adapters.services.open_ai_adapter import OpenAILLMAdapter
 
+if TYPE_CHECKING:
+    from glyphoxa.adapters.local.llama import NotesToken, PromptFile
+
 MAX_REPLY_TOKENS = 160
 """More than a minute of speech, so a longer reply is a model error."""
 
@@ -62,38 +65,6 @@ temperature 0 verbatim. Requests have no seed, so each gets its own. The provide
 _PARAMETERS: Mapping[str, Any] = {"type": "object", "properties": {}}
 _A_TOOL = {"type": "function", "function": {"name": "look_up", "description": "Look up.", "parameters": _PARAMETERS}}
 """Declared in a trial, to see whether the server accepts tools."""
-
-
-class PromptCache(Protocol):
-    """The prompt cache of one NPC, on a machine that is fastest with one request at a time.
-
-    Attributes:
-        one_at_a_time: Lock around each request to the machine, where two in parallel would delay the first NPC.
-    """
-
-    one_at_a_time: asyncio.Lock
-
-    async def restore(self) -> None:
-        """Restore the saved cache before a request, unless the current one is newer. Never raises."""
-
-    async def save(self) -> None:
-        """Save the current cache. Never raises."""
-
-
-class NotesCheck(Protocol):
-    """Asks the model whether notes hold the answer to a question. The caller locks the machine."""
-
-    async def get_ready(self) -> None:
-        """Prepare for `log_odds`, unless that was done. Raises like `ChatClient.ask`."""
-
-    async def log_odds(self, notes: str) -> float | None:
-        """Return the log odds that they do; None if it is not ready or cannot tell. Raises like `ChatClient.ask`.
-
-        Args:
-            notes: See `glyphoxa.judgement.small_model.PromptRepair.notes`.
-        """
-
-    async def close(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +102,7 @@ class SpokenLLM(LLMService[OpenAILLMAdapter]):
         *,
         temperature: float | None = None,
         max_tokens: int | None = None,
-        cache: PromptCache | None = None,
+        cache: PromptFile | None = None,
         deadlines: StreamDeadlines = StreamDeadlines(),
     ) -> None:
         super().__init__(settings=_settings(chat.model), function_call_timeout_secs=TOOL_TIMEOUT_S)
@@ -140,7 +111,7 @@ class SpokenLLM(LLMService[OpenAILLMAdapter]):
         self._max_tokens = max_tokens
         self._cache = cache
         self.deadlines = deadlines
-        self.notes: NotesCheck | None = None
+        self.notes: NotesToken | None = None
         self._priming: asyncio.Task[None] | None = None
 
     def can_generate_metrics(self) -> bool:
