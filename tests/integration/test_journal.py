@@ -70,8 +70,8 @@ async def test_whatever_ails_the_server_talk_waits_until_it_is_well(store: Store
         await connection.execute("CREATE TRIGGER ail BEFORE INSERT ON sessions FOR EACH ROW EXECUTE FUNCTION ail()")
     async with a_journal(tmp_path / "spool", store.log) as journal:
         await keep(journal, *lines(3))
-        assert not await journal.delivery.flush(300)
-        assert journal.delivery.is_degraded
+        while not journal.delivery.is_degraded:  # a slow server refuses later
+            assert not await journal.delivery.flush(300)
         async with store.database.administer() as connection:
             await connection.execute("DROP TRIGGER ail ON sessions")
         assert await journal.delivery.flush(DEADLINE_MS)

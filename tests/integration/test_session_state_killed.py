@@ -7,6 +7,7 @@ import random
 import sys
 from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.app.background import chronicle_log
@@ -69,6 +70,15 @@ async def play(dsn: str) -> None:
                 print("ready", flush=True)  # noqa: T201 - the test reads it
 
 
+async def at_rest(store: Store) -> tuple[int, Any]:
+    """Return the number of lines and the states, once the server has finished what the process had sent."""
+    found = None
+    while found != (now := (await store.log.count(CAMPAIGN, SESSION), await store.states(CAMPAIGN, SESSION).all())):
+        found = now
+        await asyncio.sleep(0.2)
+    return now
+
+
 async def test_killed_process_loses_no_line_and_tells_none_twice(store: Store, dsn: str) -> None:
     await store.campaigns.load(a_campaign())
     dice = random.Random(7)
@@ -84,8 +94,8 @@ async def test_killed_process_loses_no_line_and_tells_none_twice(store: Store, d
         await asyncio.sleep(dice.random() / 2)
         process.kill()
         await process.wait()
-        n_said = await store.log.count(CAMPAIGN, SESSION)
-        table, states = await opened(store), await store.states(CAMPAIGN, SESSION).all()
+        n_said, states = await at_rest(store)
+        table = await opened(store)
         for view in VIEWS:
             rolling, last = table.summaries[view], states[view].last_ordinal if view in states else 0
             assert last >= reached[view]
