@@ -91,11 +91,10 @@ class ModelServer(ChatServer):
 
 
 def hum(ms_per_character: int = 10) -> Callable[[str], Iterator[NDArray[np.int16]]]:
-    """A voice: a loud constant for as long as the text is."""
+    """A voice: a loud constant for as long as the text is, in one part, so that a sentence never waits for sound."""
 
     def synthesise(text: str) -> Iterator[NDArray[np.int16]]:
-        for _ in text:
-            yield np.full(24 * ms_per_character, 8_000, dtype=np.int16)
+        yield np.full(24 * ms_per_character * len(text), 8_000, dtype=np.int16)
 
     return synthesise
 
