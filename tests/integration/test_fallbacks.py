@@ -133,10 +133,10 @@ async def an_npc(
         await host.close()
 
 
-def llm(url: str, *fallbacks: str) -> dict[str, Any]:
+def llm(url: str, *fallbacks: str, after_ms: int = 60_000) -> dict[str, Any]:
     chosen = {"name": "openai-compatible", "model": "m"}
     behind = [{**chosen, "base_url": each} for each in fallbacks]
-    return {**chosen, "base_url": url, "fallback": behind, "fallback_after_ms": 500}
+    return {**chosen, "base_url": url, "fallback": behind, "fallback_after_ms": after_ms}
 
 
 def tts(url: str, *fallbacks: str) -> dict[str, Any]:
@@ -159,7 +159,7 @@ async def test_a_language_model_that_fails_is_replaced_within_the_turn(fault: st
         good = await stack.enter_async_context(OpenAiServer([Reply("Well met.")]))
         bad = await stack.enter_async_context(FAULTS[fault]()) if fault != "refused" else None
         url = NOBODY if bad is None else bad.base_url
-        async with an_npc({"llm": llm(url, good.base_url), "tts": tts(good.base_url)}) as npc:
+        async with an_npc({"llm": llm(url, good.base_url, after_ms=500), "tts": tts(good.base_url)}) as npc:
             finished = await npc.answers()
     assert (finished.heard, finished.error) == ("Well met.", "")
     assert any("the first engine's answer" in why for why in npc.injected[-1].prompt.omitted)
@@ -173,18 +173,20 @@ async def test_a_voice_that_fails_is_replaced_within_the_turn_by_one_with_a_voic
         good = await stack.enter_async_context(OpenAiServer([Reply("Well met.")]))
         bad = await stack.enter_async_context(FAULTS[fault]()) if fault != "refused" else None
         url = NOBODY if bad is None else bad.base_url
-        async with an_npc({"llm": llm(good.base_url), "tts": tts(url, good.base_url)}) as npc:
+        async with an_npc({"llm": llm(good.base_url, after_ms=500), "tts": tts(url, good.base_url)}) as npc:
             finished = await npc.answers()
     assert (finished.heard, finished.error) == ("Well met.", "")
     assert {each["voice"] for each in good.speeches} == {"nova"}
 
 
 async def test_a_stream_that_dies_after_a_sentence_keeps_what_was_heard_and_says_so() -> None:
-    async with BreaksOff() as bad, OpenAiServer([Reply("Well met.")]) as good:
-        patient = {**llm(bad.base_url, good.base_url), "fallback_after_ms": 60_000}
-        async with an_npc({"llm": patient, "tts": tts(good.base_url)}) as npc:
-            npc.on_sentence = bad.cut.set
-            finished = await npc.answers()
+    async with (
+        BreaksOff() as bad,
+        OpenAiServer([Reply("Well met.")]) as good,
+        an_npc({"llm": llm(bad.base_url, good.base_url), "tts": tts(good.base_url)}) as npc,
+    ):
+        npc.on_sentence = bad.cut.set
+        finished = await npc.answers()
     assert finished.heard.startswith("It is sharp.")
     assert finished.error
 
