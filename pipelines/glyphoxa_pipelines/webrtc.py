@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -21,7 +21,7 @@ from glyphoxa.actors.deadline import within
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput
 from glyphoxa.domain.events import NpcSilent, TableEvent
 from glyphoxa.domain.ids import NpcId
-from glyphoxa.npc.table_interface import INPUT_RATE_HZ, OUTPUT_RATE_HZ, Offer, OfferedServer, Seat, Table
+from glyphoxa.npc.table_interface import INPUT_RATE_HZ, OUTPUT_RATE_HZ, Offer, Seat, Table
 from glyphoxa_pipelines.host import PipelineHost
 
 CONNECT_WITHIN_MS = 20_000
@@ -56,23 +56,26 @@ class WebRtcPeers:
 
     async def connect(self, seat: Seat, offer: Offer, *, on_closed: Callable[[], None]) -> WebRtcPeer:
         """See `ConnectPeer`."""
-        addresses = await asyncio.to_thread(_own_addresses)
+        addresses = await asyncio.to_thread(get_host_addresses, use_ipv4=True, use_ipv6=True)
         sdp = reveal_candidates(offer.sdp, offer.remote_host, own_addresses=addresses)
-        connection = await _answer(sdp, offer.ice_servers)
+        check_offer(sdp)
+        servers = [IceServer(list(each.urls), each.username, each.credential) for each in offer.ice_servers]
+        # Its own deadline would cancel a close halfway, and the rest would stay open.
+        connection = SoundConnection(servers, connection_timeout_secs=_NEVER_S)
         peer = WebRtcPeer(self._host, connection, on_closed=on_closed, forget=self._peers.discard)
         self._peers.add(peer)
         try:
+            await connection.initialize(sdp=bundle_candidates(sdp), type="offer")
             await peer.start(seat, self._table)
             peer.answer_sdp  # noqa: B018 - raises for invalid offers that aiortc detects late
-        except GlyphoxaError:
-            await peer.close()
-            raise
-        except Exception as error:  # some invalid offers are detected only here
-            await peer.close()
+        except BaseException as error:  # including cancellation: leave no connection open
+            with suppress(Exception):  # aiortc may fail to close a partly created connection
+                await peer.close()
+            if isinstance(error, GlyphoxaError) or not isinstance(error, Exception):
+                raise
+            # aiortc raises many types for an invalid offer: ValueError, KeyError, ...
+            logger.info("an audio offer is invalid: {}", type(error).__name__)
             raise InvalidInput(f"the audio offer is invalid ({type(error).__name__})") from error
-        except BaseException:  # including cancellation: leave no connection open
-            await peer.close()
-            raise
         peer.expect_sound(within_ms=self._connect_within_ms)
         return peer
 
@@ -155,7 +158,12 @@ class WebRtcPeer:
         try:
             await self.host.remove(self.connection.pc_id)
         finally:
-            await self.connection.disconnect()
+            try:
+                await self.connection.disconnect()
+            except Exception as error:  # whatever aiortc raises
+                logger.debug("a browser's connection did not close cleanly: {}", type(error).__name__)
+                await _cut(self.connection)
+                raise
 
     def _give_up_unless_connected(self) -> None:
         if self._closing is None and self.connection.pc.connectionState != "connected":
@@ -229,33 +237,6 @@ def check_offer(sdp: str) -> None:
         raise InvalidInput("the offer has no a=fingerprint, which is needed to authenticate the sender")
 
 
-async def _answer(sdp: str, ice_servers: Sequence[OfferedServer]) -> SmallWebRTCConnection:
-    check_offer(sdp)
-    servers = [IceServer(list(each.urls), each.username, each.credential) for each in ice_servers]
-    # Its own deadline would cancel a close halfway, and the rest would stay open.
-    connection = SoundConnection(servers, connection_timeout_secs=_NEVER_S)
-    try:
-        await connection.initialize(sdp=bundle_candidates(sdp), type="offer")
-    except Exception as error:  # aiortc's parser raises many types: ValueError, KeyError, ...
-        await _disconnect_partial(connection)
-        logger.info("an offer could not be parsed: {}", type(error).__name__)
-        raise InvalidInput(f"the offer's SDP is invalid ({type(error).__name__})") from error
-    except BaseException:  # including cancellation
-        await _disconnect_partial(connection)
-        raise
-    return connection
-
-
-async def _disconnect_partial(connection: SmallWebRTCConnection) -> None:
-    """Close a partly created connection, for which aiortc may raise errors."""
-    try:
-        async with asyncio.timeout(HANG_UP_WITHIN_MS / 1_000):
-            await connection.disconnect()
-    except Exception as error:  # whatever aiortc raises
-        logger.debug("a partly created connection did not close cleanly: {}", type(error).__name__)
-        await _cut(connection)
-
-
 async def _cut(connection: SmallWebRTCConnection) -> None:
     """Close the sockets of a connection that does not close itself."""
     transports = {transceiver.receiver.transport for transceiver in connection.pc.getTransceivers()}
@@ -265,10 +246,6 @@ async def _cut(connection: SmallWebRTCConnection) -> None:
         with suppress(Exception):
             async with asyncio.timeout(HANG_UP_WITHIN_MS / 1_000):
                 await transport.transport.stop()
-
-
-def _own_addresses() -> list[str]:
-    return list(get_host_addresses(use_ipv4=True, use_ipv6=True))
 
 
 def _warm_up() -> None:
