@@ -10,20 +10,23 @@ from pipecat.frames.frames import (
     Frame,
     InputAudioRawFrame,
     TranscriptionFrame,
+    TTSAudioRawFrame,
+    TTSSpeakFrame,
     VADUserStartedSpeakingFrame,
     VADUserStoppedSpeakingFrame,
 )
 from pipecat.processors.frame_processor import FrameDirection, FrameProcessor
 
+from glyphoxa.actors.deadline import answered_within
 from glyphoxa.domain.errors import Unavailable
-from glyphoxa.domain.ids import NpcId
+from glyphoxa.domain.ids import NpcId, TurnId
 from glyphoxa.npc.table_interface import INPUT_RATE_HZ
 from glyphoxa.prompt.prompt import Message, Prompt
 from glyphoxa.providers.registry import KINDS, LLM, S2S, STT, TTS, Choice, build
 from glyphoxa_pipelines.host import PipelineHost
+from glyphoxa_processors.frames import ReplyEndFrame
 from glyphoxa_processors.hot_context import as_context
 from glyphoxa_processors.llm import SpokenLLM
-from glyphoxa_processors.speaker import Sample
 
 _SYSTEM: Final = "You answer with one word."
 _MESSAGES: Final = (
@@ -33,6 +36,7 @@ _MESSAGES: Final = (
 )
 _ANSWER_TOKENS: Final = 120
 _SOUND_S: Final = 1.0
+_SPOKEN_WITHIN_MS: Final = 30_000
 
 
 async def ask(section: str, choice: Choice) -> str:
@@ -72,7 +76,7 @@ async def _ask_llm(choice: Choice) -> str:
 
 
 async def _ask_stt(choice: Choice) -> str:
-    stt, heard = build(choice, section=STT), _Heard()
+    stt, heard = build(choice, section=STT), _Heard(TranscriptionFrame)
     host = PipelineHost()
     try:
         line = await host.add("live-check", [stt, heard], on_error=heard.fail)
@@ -102,20 +106,27 @@ async def sample(text: str, tts: Choice, *, voice: str | None) -> bytes:
         InvalidInput: The key or the provider's package is missing.
         Unavailable: The provider fails or does not answer in time.
     """
-    host, heard = PipelineHost(), Sample()
+    host, heard = PipelineHost(), _Heard(ReplyEndFrame)
     try:
-        line = await host.add("sample", [build(tts, section=TTS, voice=voice), heard], on_error=heard.fail)
-        return await heard.of(text, line.send)
+        service = build(tts, section=TTS, voice=voice)
+        line = await host.add("sample", [service, heard], on_error=lambda why: heard.fail(f"the voice failed: {why}"))
+        line.send(TTSSpeakFrame(text, append_to_context=False))
+        line.send(ReplyEndFrame(TurnId("sample")))
+        async with answered_within(_SPOKEN_WITHIN_MS, "the voice did not speak"):
+            await heard.answer
+        return bytes(heard.pcm)
     finally:
         await host.close()
 
 
 class _Heard(FrameProcessor):
-    """Waits for the transcript that closes a pause."""
+    """Collects the sound of an answer, and waits for the frame that ends it."""
 
-    def __init__(self) -> None:
+    def __init__(self, last: type[Frame]) -> None:
         super().__init__()
+        self.pcm = bytearray()
         self.answer: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._last = last
 
     def fail(self, error: str) -> None:
         if not self.answer.done():
@@ -123,7 +134,9 @@ class _Heard(FrameProcessor):
 
     async def process_frame(self, frame: Frame, direction: FrameDirection) -> None:
         await super().process_frame(frame, direction)
-        if isinstance(frame, TranscriptionFrame) and not self.answer.done():
+        if isinstance(frame, TTSAudioRawFrame):
+            self.pcm += frame.audio
+        elif isinstance(frame, self._last) and not self.answer.done():
             self.answer.set_result(None)
         await self.push_frame(frame, direction)
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
-from typing import Final, assert_never
+from collections.abc import Sequence
+from typing import assert_never
 
 import numpy as np
 from pipecat.audio.utils import create_stream_resampler
@@ -14,15 +14,12 @@ from pipecat.frames.frames import (
     Frame,
     InterruptionFrame,
     TTSAudioRawFrame,
-    TTSSpeakFrame,
     TTSStartedFrame,
     TTSStoppedFrame,
 )
 from pipecat.processors.frame_processor import FrameDirection, FrameProcessor, FrameProcessorSetup
 
 from glyphoxa.actors.clock import now_ms
-from glyphoxa.actors.deadline import answered_within
-from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.ids import NpcId, TurnId
 from glyphoxa.domain.turn_record import Stage
 from glyphoxa.npc.mouth import FailedEarly, Finished, Listener, Marked, SentenceStarted
@@ -359,45 +356,3 @@ class Speaker(FrameProcessor):
 def _ramped(pcm: bytes, begin: float, end: float) -> bytes:
     samples = np.frombuffer(pcm, dtype=np.int16)
     return (samples * np.linspace(begin, end, len(samples))).astype(np.int16).tobytes()
-
-
-# Renders a voice sample.
-
-
-WITHIN_MS: Final = 30_000
-
-
-class Sample(FrameProcessor):
-    """Collects the sound of one reply. Placed after the voice."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._pcm = bytearray()
-        self._done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-    async def of(self, text: str, send: Callable[[Frame], object]) -> bytes:
-        """Return the sound of a text: mono s16le, at the voice's rate.
-
-        Args:
-            send: Sends a frame to the voice.
-
-        Raises:
-            Unavailable: The voice fails or is too slow.
-        """
-        send(TTSSpeakFrame(text, append_to_context=False))
-        send(ReplyEndFrame(TurnId("sample")))
-        async with answered_within(WITHIN_MS, "the voice did not speak"):
-            await self._done
-        return bytes(self._pcm)
-
-    def fail(self, error: str) -> None:
-        if not self._done.done():
-            self._done.set_exception(Unavailable(f"the voice failed: {error}"))
-
-    async def process_frame(self, frame: Frame, direction: FrameDirection) -> None:
-        await super().process_frame(frame, direction)
-        if isinstance(frame, TTSAudioRawFrame):
-            self._pcm += frame.audio
-        elif isinstance(frame, ReplyEndFrame) and not self._done.done():
-            self._done.set_result(None)
-        await self.push_frame(frame, direction)
