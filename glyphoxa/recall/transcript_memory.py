@@ -235,7 +235,7 @@ class TranscriptMemory:
             if read is None:
                 return False
             page, n_known = read
-            new = itertools.islice(page, n_known, None)  # each is created when it is indexed
+            new = page[n_known:]
             if len(page) - n_known > _FEW:
                 await asyncio.to_thread(held.index.put, new)
             else:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
-from typing import overload
+from itertools import pairwise
 
 import asyncpg
 import numpy as np
@@ -12,6 +11,7 @@ from numpy import float32
 from numpy.typing import NDArray
 from pydantic_core import from_json
 
+from glyphoxa.actors.limits import offload
 from glyphoxa.adapters.postgres.server.database import CampaignQueries, Database
 from glyphoxa.adapters.postgres.server.sql import at_ms, lookup_key, storable, timestamps, viewer_parameter
 from glyphoxa.adapters.postgres.transcript.log import utterance_of_row
@@ -22,6 +22,8 @@ from glyphoxa.language.text import Text
 from glyphoxa.transcript.ports import Embedding, FeedUtterance, Found, TalkFilter, TalkHead, TalkPage
 from glyphoxa.world.graph import Neighbourhood, Passage
 
+_COLUMNS = ("change_seqs", "utterance_ids", "session_ids", "ordinals", "speaker_ids", "speaker_names", "texts", "at_ms")
+"""The first fields of a `FeedUtterance`, in order."""
 _HEADER_BYTES = 4
 """Header of a vector on the wire: dimensions and two unused bytes; big-endian single floats follow."""
 
@@ -38,93 +40,36 @@ class PostgresTalkFeed(CampaignQueries):
             return TalkPage([], TalkHead())
         model = None if row["model"] is None else (row["model"], row["dimensions"])
         head = TalkHead(row["language"], model, row["embedded"], row["times"])
-        return TalkPage([] if row["change_seqs"] is None else _Page(row), head)
+        return TalkPage([] if row["change_seqs"] is None else _page(row), head)
 
     async def embeddings(
         self, campaign: CampaignId, utterances: Sequence[UtteranceId], model: str
     ) -> Sequence[Embedding]:
         row = await self._row("embeddings", campaign, list(utterances), model)
-        return [] if row is None or row["utterance_ids"] is None else _Embeddings(row["utterance_ids"], row["sent"])
+        if row is None or (owners := row["utterance_ids"]) is None:
+            return []
+        return await offload(lambda: _embeddings(owners, row["sent"]), amount=len(owners))
 
 
-class _Page(Sequence[FeedUtterance]):
-    """Creates each `FeedUtterance` on access.
-
-    Creating five hundred at once, page after page, would make the garbage collector scan the whole process.
-    """
-
-    def __init__(self, columns: asyncpg.Record) -> None:
-        self._columns = columns
-        self._audiences: dict[str, frozenset[NpcId]] = {}
-
-    def __len__(self) -> int:
-        return len(self._columns["change_seqs"])
-
-    @overload
-    def __getitem__(self, at: int) -> FeedUtterance: ...
-    @overload
-    def __getitem__(self, at: slice) -> Sequence[FeedUtterance]: ...
-    def __getitem__(self, at: int | slice) -> FeedUtterance | Sequence[FeedUtterance]:
-        if isinstance(at, slice):
-            return [self[each] for each in range(len(self))[at]]
-        of = self._columns
-        return FeedUtterance(
-            change_seq=of["change_seqs"][at],
-            utterance_id=UtteranceId(of["utterance_ids"][at]),
-            session_id=SessionId(of["session_ids"][at]),
-            ordinal=of["ordinals"][at],
-            speaker_id=SpeakerId(of["speaker_ids"][at]),
-            speaker_name=of["speaker_names"][at],
-            text=of["texts"][at],
-            at_ms=of["at_ms"][at],
-            witnesses=self._audience(of["audiences"][at]),
-            retracted=of["retracted"][at],
-        )
-
-    def _audience(self, listed: str) -> frozenset[NpcId]:
-        """The audience, cached: it is the same for all utterances of a scene."""
-        audience = self._audiences.get(listed)
-        if audience is None:
-            audience = self._audiences[listed] = frozenset(map(NpcId, from_json(listed)))
-        return audience
+def _page(row: asyncpg.Record) -> list[FeedUtterance]:
+    # All utterances of a scene have the same audience: it is read and stored once.
+    audiences = {listed: frozenset(map(NpcId, from_json(listed))) for listed in set(row["audiences"])}
+    witnesses = [audiences[listed] for listed in row["audiences"]]
+    columns = (row[name] for name in _COLUMNS)
+    return [FeedUtterance(*values) for values in zip(*columns, witnesses, row["retracted"], strict=True)]
 
 
-class _Embeddings(Sequence[Embedding]):
-    """Like `_Page`; parsed from the bytes on first access.
+def _embeddings(owners: Sequence[str], sent: bytes) -> list[Embedding]:
+    """Parse vectors, which are of one model, and so of one length.
 
     Args:
         owners: The utterance of each vector; those of one utterance are adjacent.
-        sent: The vectors. They are of one model, and so of one length.
     """
-
-    def __init__(self, owners: Sequence[str], sent: bytes) -> None:
-        self._owners = owners
-        self._sent = sent
-
-    @cached_property
-    def _starts(self) -> list[int]:
-        """Start of each utterance's vectors, and the end of the last."""
-        new = (at for at, owner in enumerate(self._owners) if not at or owner != self._owners[at - 1])
-        return [*new, len(self._owners)]
-
-    @cached_property
-    def _vectors(self) -> NDArray[float32]:
-        rows = np.frombuffer(self._sent, np.uint8).reshape(len(self._owners), -1)[:, _HEADER_BYTES:]
-        return np.ascontiguousarray(rows).view(">f4").astype(float32)
-
-    def __len__(self) -> int:
-        return len(self._starts) - 1
-
-    @overload
-    def __getitem__(self, at: int) -> Embedding: ...
-    @overload
-    def __getitem__(self, at: slice) -> Sequence[Embedding]: ...
-    def __getitem__(self, at: int | slice) -> Embedding | Sequence[Embedding]:
-        if isinstance(at, slice):
-            return [self[each] for each in range(len(self))[at]]
-        at = range(len(self))[at]
-        start, end = self._starts[at], self._starts[at + 1]
-        return Embedding(UtteranceId(self._owners[start]), self._vectors[start:end])
+    rows = np.frombuffer(sent, np.uint8).reshape(len(owners), -1)[:, _HEADER_BYTES:]
+    vectors = np.ascontiguousarray(rows).view(">f4").astype(float32)
+    starts = [at for at, owner in enumerate(owners) if not at or owner != owners[at - 1]]
+    spans = pairwise([*starts, len(owners)])
+    return [Embedding(UtteranceId(owners[start]), vectors[start:end]) for start, end in spans]
 
 
 _LONGEST_QUESTION = 2_000
