@@ -21,10 +21,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import urlencode
 
 from deepgram.environment import DeepgramClientEnvironment
@@ -182,25 +182,23 @@ class KeytermLimit:
 # One connection.
 
 
+_TRANSCRIPTS: Final = {"Results": nova_said, "TurnInfo": flux_said}
+"""Readers of the messages with transcripts, by the type of the message."""
+
+
 @dataclass(frozen=True, slots=True)
 class DeepgramWire:
-    """The messages of one connection: a transcript, or the message itself.
-
-    Attributes:
-        transcripts: Type of the messages with transcripts.
-        said: Reads these messages.
-    """
+    """The messages of one connection: a transcript, or the message itself."""
 
     url: str
     headers: Mapping[str, str] = field(repr=False)
-    transcripts: str
-    said: Callable[[Mapping[str, Any]], DeepgramTranscript]
     name: str = "Deepgram"
     opening: str = ""
 
     def read(self, message: str | bytes, /) -> DeepgramTranscript | dict[str, Any]:
         told = object_in(message)
-        return self.said(told) if told.get("type") == self.transcripts else told
+        said = _TRANSCRIPTS.get(told.get("type", ""))
+        return told if said is None else said(told)
 
 
 class DeepgramLine:
@@ -304,9 +302,6 @@ class DeepgramStt(FrameProcessor):
         """Pauses without a closing transcript."""
 
     # What each service does in its own way.
-
-    _transcripts: str
-    _said: Callable[[Mapping[str, Any]], DeepgramTranscript]
 
     def _note_pause(self, line: DeepgramLine) -> None:
         """Ask for the closing transcript of a pause, if there is anything to close."""
@@ -472,8 +467,7 @@ class DeepgramStt(FrameProcessor):
         """Use one connection until it ends. Returns whether this side ended it."""
         names = self._limit.fit(self._names)
         query = urlencode([*self._query.items(), *(("keyterm", name) for name in names)])
-        wire = DeepgramWire(f"{self._url}?{query}", self._headers, self._transcripts, self._said)
-        socket = await ProviderSocket(wire).open()
+        socket = await ProviderSocket(DeepgramWire(f"{self._url}?{query}", self._headers)).open()
         line = DeepgramLine(socket, names, now_s=self._now_s())
         sending = asyncio.create_task(line.send_all(), name="send")
         try:
@@ -536,9 +530,6 @@ class DeepgramStt(FrameProcessor):
 class NovaStt(DeepgramStt):
     """Nova. It answers each `Finalize` with a final transcript, which may be empty."""
 
-    _transcripts = "Results"
-    _said = staticmethod(nova_said)
-
     def __init__(self, connection: Connection, *, keyterms: Sequence[str] = (), language: str = "en") -> None:
         query = {
             "language": language,
@@ -571,9 +562,6 @@ class FluxStt(DeepgramStt):
     `eot_threshold=1.0` disables its own detection, which would end a turn seconds late or in the middle. The words of a
     short "Aye." may arrive after the pause that follows them, so a pause waits for its turn to open.
     """
-
-    _transcripts = "TurnInfo"
-    _said = staticmethod(flux_said)
 
     def __init__(self, connection: Connection, *, keyterms: Sequence[str] = (), language: str = "en") -> None:
         # The language is the model's own. The timeout matters only if a pause is never reported.
