@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from pipecat.frames.frames import (
@@ -20,6 +20,7 @@ from glyphoxa.domain.turn_record import ENDS_REPLY, Asked, Fault, Stage, Unsaid,
 from glyphoxa.judgement.reply import fact_about
 from glyphoxa.judgement.small_model import leaves_out, only_calls
 from glyphoxa.language.plain_text import PlainText
+from glyphoxa.language.sentences import SentenceSplitter
 from glyphoxa.npc.mouth import ReplyKnown, SentenceRejected
 from glyphoxa_processors.frames import (
     FillerFrame,
@@ -36,14 +37,6 @@ from glyphoxa_processors.speaker import Speaker
 _ENDS = (".", "!", "?", "…")
 
 
-class Splitter(Protocol):
-    """Cuts a stream of text at places where a voice may breathe."""
-
-    def push(self, text: str) -> Iterable[str]: ...
-
-    def flush(self) -> Iterable[str]: ...
-
-
 Decide = Callable[[str], Verdict]
 """Decides whether and how a piece may be said."""
 
@@ -57,7 +50,7 @@ class ReplyRules(Protocol):
 
     npc_name: str
 
-    def new_splitter(self) -> Splitter:
+    def new_splitter(self) -> SentenceSplitter:
         """Return the splitter of one try at a reply, so that replies do not mix."""
         ...
 

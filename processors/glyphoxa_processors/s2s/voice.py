@@ -12,6 +12,7 @@ from pipecat.processors.frame_processor import FrameDirection, FrameProcessor, F
 from glyphoxa.chat.marks import COMMON
 from glyphoxa.domain.ids import TurnId
 from glyphoxa.domain.turn_record import ENDS_REPLY, Stage, Unsaid
+from glyphoxa.language.sentences import SentenceSplitter
 from glyphoxa.npc.mouth import SentenceRejected
 from glyphoxa.npc.tool_spec import Found, ToolSpec, nothing
 from glyphoxa.npc.toolbox import Toolbox
@@ -39,7 +40,7 @@ from glyphoxa_processors.s2s.providers import (
 )
 from glyphoxa_processors.sockets import Connections, ProviderSocket
 from glyphoxa_processors.speaker import Speaker
-from glyphoxa_processors.spoken_text import Decide, ReplyRules, Splitter
+from glyphoxa_processors.spoken_text import Decide, ReplyRules
 
 # Cuts the words and sound of a speech-to-speech reply into clauses.
 
@@ -53,7 +54,7 @@ class Pieces:
     """
 
     def __init__(
-        self, turn: TurnId, splitter: Splitter, decide: Decide, *, listen: Callable[[TurnId, Unsaid], None]
+        self, turn: TurnId, splitter: SentenceSplitter, decide: Decide, *, listen: Callable[[TurnId, Unsaid], None]
     ) -> None:
         self._turn = turn
         self._splitter = splitter
