@@ -42,7 +42,7 @@ from glyphoxa.world.event_kinds import (
     SlotDeclared,
 )
 from glyphoxa.world.event_log import Cause, Event, WorldEvent, apply
-from glyphoxa.world.file_claims import OFFERED, Guards, Loading, claims_of
+from glyphoxa.world.file_claims import OFFERED, Guards, claims_of
 from glyphoxa.world.state import WorldState, rule_of, slot_of
 
 
@@ -482,11 +482,12 @@ class CampaignChanges:
         return len(self.added) + len(self.changed) + len(self.removed)
 
 
-def changes(previous: Campaign | None, new: Campaign, world: WorldState, loading: Loading) -> CampaignChanges:
+def changes(previous: Campaign | None, new: Campaign, world: WorldState, firm: Provenance) -> CampaignChanges:
     """
     Args:
         previous: The last loaded version; None if there is none.
         world: The current state with all entities and facts; ended facts are optional.
+        firm: See `claims_of`.
 
     Raises:
         InvalidInput: The campaign is invalid: see `claims_of`.
@@ -494,11 +495,11 @@ def changes(previous: Campaign | None, new: Campaign, world: WorldState, loading
     nothing = replace(new, entities=(), relationships=(), npcs=(), players=(), scenes=(), secrets=(), slots={})
     before = nothing if previous is None else previous
     found = Findings(relations=RelationWords.of(new))
-    guarded: tuple[Guards, Guards] = _guards(before, new, world) if loading.origin == "import" else ({}, {})
-    EntityComparison(before, new, world, loading.origin, found, guarded[1]).run()
+    guarded: tuple[Guards, Guards] = _guards(before, new, world) if firm.origin == "import" else ({}, {})
+    EntityComparison(before, new, world, firm.origin, found, guarded[1]).run()
     FactComparison(
-        before=claims_of(before, loading, resolve=world.resolve, guards=guarded[0]),
-        now=claims_of(new, loading, resolve=world.resolve, guards=guarded[1]),
+        before=claims_of(before, firm, resolve=world.resolve, guards=guarded[0]),
+        now=claims_of(new, firm, resolve=world.resolve, guards=guarded[1]),
         rules=new.slots,
         world=world,
         found=found,

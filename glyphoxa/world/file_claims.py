@@ -6,14 +6,14 @@ The same claims are compared when a file is loaded, and are the world of a table
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from glyphoxa.domain.campaign import Campaign, Secret, SlotRule
 from glyphoxa.domain.errors import InvalidInput
 from glyphoxa.domain.ids import EntityId
-from glyphoxa.domain.knowledge import PUBLIC, Claim, Origin, Provenance, Visibility, visibility_of
+from glyphoxa.domain.knowledge import PUBLIC, Claim, Provenance, Visibility, visibility_of
 from glyphoxa.world.event_kinds import FactStated
 from glyphoxa.world.event_log import Cause, WorldEvent, apply
 from glyphoxa.world.state import WorldEntity, WorldState, rule_of
@@ -24,27 +24,12 @@ _OFFERED_CONFIDENCE = 0.6
 _NO_TIME_MS: Final = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Loading:
-    """Options for loading a campaign file.
-
-    Attributes:
-        origin: Origin of the statements: "campaign_file", or "import".
-        at_ms: Now, milliseconds since the Unix epoch; None if the statements have no time.
-        accept_at: The confidence from which facts need no review.
-    """
-
-    origin: Origin
-    at_ms: int | None
-    accept_at: float
-
-
 Guards: TypeAlias = Mapping[EntityId, Visibility]
 
 
 def claims_of(
     campaign: Campaign,
-    loading: Loading,
+    firm: Provenance,
     *,
     resolve: Callable[[EntityId], EntityId] = EntityId,
     guards: Guards = MappingProxyType({}),
@@ -52,14 +37,14 @@ def claims_of(
     """Return one statement for each claim that the campaign makes.
 
     Args:
+        firm: The provenance of what the file states firmly, confirmed by the DM: its origin is "campaign_file" or
+            "import", and its time is None if the statements have no time.
         resolve: Maps an entity to the one it was merged into.
         guards: Entities that players know although the file hides them: what it adds is for those who may know them.
 
     Raises:
         InvalidInput: A secret is known to nobody and about nothing, or JSON cannot hold a value.
     """
-    origin, at_ms, accept_at = loading.origin, loading.at_ms, loading.accept_at
-    firm = Provenance(1.0, "stated", dm_confirmed=True, origin=origin, at_ms=at_ms, accept_at=accept_at)
     found: dict[Claim, FactStated] = {}
     for entity in campaign.entities:
         guard, subject = guards.get(entity.id, PUBLIC), resolve(entity.id)
@@ -145,7 +130,8 @@ def state_of_file(campaign: Campaign, *, accept_at: float) -> WorldState:
     state = WorldState(campaign.slots.items())
     state.load(entities=(WorldEntity(e.id, e.type, e.name, e.aliases, visibility_of(e)) for e in campaign.entities))
     cause = Cause("campaign_file", _NO_TIME_MS)
-    for seq, stated in enumerate(claims_of(campaign, Loading("campaign_file", None, accept_at)).values(), start=1):
+    firm = Provenance(dm_confirmed=True, origin="campaign_file", accept_at=accept_at)
+    for seq, stated in enumerate(claims_of(campaign, firm).values(), start=1):
         apply(state, WorldEvent(seq, cause, stated))
     state.begin()
     return state

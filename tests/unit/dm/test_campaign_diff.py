@@ -33,7 +33,6 @@ from glyphoxa.world.event_kinds import (
     FactStated,
 )
 from glyphoxa.world.event_log import Cause, Event, WorldEvent, apply
-from glyphoxa.world.file_claims import Loading
 from glyphoxa.world.state import WorldState
 from tests.support.builders import CAMPAIGN, SMITH, a_campaign
 from tests.support.world_histories import an_event
@@ -67,7 +66,8 @@ class World:
                 self.happens(event)
 
     def changes(self, campaign: Campaign) -> CampaignChanges:
-        return changes(self.file, campaign, self.state, Loading("campaign_file", 1, self.accept_at))
+        firm = Provenance(dm_confirmed=True, origin="campaign_file", at_ms=1, accept_at=self.accept_at)
+        return changes(self.file, campaign, self.state, firm)
 
     def load(self, campaign: Campaign) -> CampaignChanges:
         found = self.changes(campaign)

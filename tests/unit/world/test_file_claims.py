@@ -9,9 +9,9 @@ import pytest
 from glyphoxa.dm.campaign_diff import changes
 from glyphoxa.domain.campaign import Campaign, Relationship
 from glyphoxa.domain.ids import EntityId
-from glyphoxa.domain.knowledge import Claim, Status
+from glyphoxa.domain.knowledge import Claim, Provenance, Status
 from glyphoxa.world.event_log import Cause, WorldEvent, apply
-from glyphoxa.world.file_claims import Loading, state_of_file
+from glyphoxa.world.file_claims import state_of_file
 from glyphoxa.world.state import WorldState
 from tests.support.builders import a_campaign
 
@@ -25,7 +25,8 @@ def between(source: EntityId, kind: str, target: EntityId, *, confidence: float 
 def stored(campaign: Campaign) -> WorldState:
     """Return the world of a database into which the file was loaded."""
     state = WorldState()
-    loaded = changes(None, campaign, state, Loading("campaign_file", None, 0.7)).events
+    firm = Provenance(dm_confirmed=True, origin="campaign_file", accept_at=0.7)
+    loaded = changes(None, campaign, state, firm).events
     for seq, event in enumerate(loaded, start=1):
         apply(state, WorldEvent(seq, Cause("campaign_file", 0), event))
     return state

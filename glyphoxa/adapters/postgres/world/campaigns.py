@@ -23,10 +23,9 @@ from glyphoxa.domain.calendar import CampaignTimes, StoryCalendar
 from glyphoxa.domain.campaign import Campaign, Secret
 from glyphoxa.domain.errors import InvalidInput, NotFound, Unavailable, did_you_mean
 from glyphoxa.domain.ids import CampaignId, SessionId
-from glyphoxa.domain.knowledge import Origin
+from glyphoxa.domain.knowledge import Origin, Provenance
 from glyphoxa.transcript.sessions import BETWEEN, DayTold, KeptTimes
 from glyphoxa.world.event_log import Cause
-from glyphoxa.world.file_claims import Loading
 from glyphoxa.world.state import WorldState
 
 if TYPE_CHECKING:
@@ -292,10 +291,10 @@ class PostgresCampaigns(CampaignQueries):
     async def _compare(
         self, was: Described | None, new: Described, world: WorldState, origin: Origin
     ) -> CampaignChanges:
-        loading = Loading(origin, now_ms(), self._world.accept_at)
+        firm = Provenance(dm_confirmed=True, origin=origin, at_ms=now_ms(), accept_at=self._world.accept_at)
         told = was if was is not None and was.is_told else None
         return await offload(
-            lambda: changes(None if told is None else told.whole, new.whole, world, loading), amount=_size(new)
+            lambda: changes(None if told is None else told.whole, new.whole, world, firm), amount=_size(new)
         )
 
     async def _put(
