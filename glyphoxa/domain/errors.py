@@ -6,7 +6,7 @@
     │   ├── NotInstalled    an extra of this package is missing (glyphoxa.providers.extras)
     │   └── Unstorable      no database can hold this value, now or later
     ├── Unavailable         the environment's: a server, a model, a device cannot be reached now
-    └── Corrupt             invalid stored bytes (a model file, a spool record)
+    └── Corrupt             invalid stored bytes (a model file, a stored event)
 
 A message names the thing, the value, the place and the valid values. Entry points print it in one line; no traceback
 reaches a user.

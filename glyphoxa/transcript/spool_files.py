@@ -18,7 +18,7 @@ from loguru import logger
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError
 
-from glyphoxa.domain.errors import Corrupt, Unavailable
+from glyphoxa.domain.errors import Unavailable
 from glyphoxa.domain.files import new_version, replace_file, sync_directory
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.domain.ids import UtteranceId
@@ -47,46 +47,6 @@ def utterance_of(line: bytes) -> Utterance | None:
         return _UTTERANCE.validate_json(payload)
     except ValidationError:
         return None
-
-
-def lines(path: Path, offset: int) -> Iterator[bytes]:
-    """Return the lines of a segment, from an offset in its uncompressed content.
-
-    Raises:
-        OSError: It cannot be read.
-    """
-    with path.open("rb") as file:
-        file.seek(offset)
-        yield from file
-
-
-def lines_of_shrunk(path: Path, offset: int) -> Iterator[bytes]:
-    """
-    Raises:
-        OSError: It cannot be read.
-        Corrupt: It is damaged from here on; everything before it was returned.
-    """
-    try:
-        with gzip.open(path) as packed:
-            packed.seek(offset)
-            yield from cast(BinaryIO, packed)
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise Corrupt(f"{path}: {error}") from None
-
-
-def shrink(path: Path, into: Path) -> None:
-    """Compress `path` into `into`. `into` is complete or missing, and `path` is deleted only after it is complete.
-
-    Raises:
-        OSError: The disk is full, or fails. `path` is unchanged.
-    """
-    with (
-        path.open("rb") as source,
-        new_version(into) as target,
-        gzip.GzipFile(filename="", fileobj=target, mode="wb", compresslevel=4, mtime=0) as packed,
-    ):
-        shutil.copyfileobj(source, packed)
-    path.unlink()
 
 
 # The numbered segments of a spool, and the place of the next record. See `glyphoxa.transcript.spool`.
@@ -132,19 +92,21 @@ class Segments:
 
     def find(self) -> list[int]:
         """Return the numbers of the existing segments, in order."""
-        plain, shrunk = self._there()
-        for number in plain.keys() & shrunk.keys():
-            shrunk.pop(number).unlink()  # the process that made it crashed before it replaced the other
-        return sorted({**shrunk, **plain})
+        there = self._there()
+        for number, path in there.items():
+            if path == self._path(number):
+                # The process that made it crashed before it replaced the other.
+                self._shrunk_path(number).unlink(missing_ok=True)
+        return sorted(there)
 
     def open(self, first: int) -> None:
         """Open for writing after the last record. Segments before `first` are deleted."""
-        plain, shrunk = self._there()
-        for number in [n for n in {**shrunk, **plain} if n < first]:
+        there = self._there()
+        for number in [n for n in there if n < first]:
             self._remove(number)
-        full = {n: path.stat().st_size for n, path in {**shrunk, **plain}.items() if n >= first}
+        full = {n: path.stat().st_size for n, path in there.items() if n >= first}
         last = max(full, default=first)
-        if last in shrunk:
+        if there.get(last) == self._shrunk_path(last):
             last += 1  # somebody moved the last segment away
         full.pop(last, None)
         self._sizes = full
@@ -188,11 +150,17 @@ class Segments:
             del self._sizes[old]
 
     def shrink_one(self) -> None:
-        """Compress one full segment, if one is left."""
+        """Compress one full segment, if one is left. It is deleted only after its compressed form is complete."""
         number = next((n for n in sorted(self._sizes) if self._path(n).exists()), None)
         if number is not None:
-            shrunk = self._shrunk_path(number)
-            shrink(self._path(number), shrunk)
+            path, shrunk = self._path(number), self._shrunk_path(number)
+            with (
+                path.open("rb") as source,
+                new_version(shrunk) as target,
+                gzip.GzipFile(filename="", fileobj=target, mode="wb", compresslevel=4, mtime=0) as packed,
+            ):
+                shutil.copyfileobj(source, packed)
+            path.unlink()
             self._sizes[number] = shrunk.stat().st_size
 
     def close(self) -> None:
@@ -200,11 +168,10 @@ class Segments:
             self._file.close()
             self._file = None
 
-    def _there(self) -> tuple[dict[int, Path], dict[int, Path]]:
-        """Return uncompressed and compressed segments."""
-        plain = {int(path.name[:10]): path for path in self._directory.glob(f"{_DIGITS}.spool")}
-        shrunk = {int(path.name[:10]): path for path in self._directory.glob(f"{_DIGITS}.spool.gz")}
-        return plain, shrunk
+    def _there(self) -> dict[int, Path]:
+        """Return the segments by their numbers; of two with one number the uncompressed one."""
+        paths = (*self._directory.glob(f"{_DIGITS}.spool.gz"), *self._directory.glob(f"{_DIGITS}.spool"))
+        return {int(path.name[:10]): path for path in paths}
 
     def _path(self, number: int) -> Path:
         return self._directory / f"{number:010}.spool"
@@ -248,15 +215,15 @@ class Segments:
             raise
 
     def _lines_of(self, number: int, offset: int) -> Iterator[bytes]:
-        if self._path(number).exists():
-            yield from lines(self._path(number), offset)
-            return
-        path = self._shrunk_path(number)
+        """Yield the lines of a segment, from an offset in its uncompressed content, up to where it is damaged."""
+        plain, path = self._path(number), self._shrunk_path(number)
         try:
-            yield from lines_of_shrunk(path, offset)
-        except Corrupt as error:
+            with plain.open("rb") if plain.exists() else cast(BinaryIO, gzip.open(path)) as file:
+                file.seek(offset)
+                yield from file
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
             aside = path.with_suffix(".damaged")
-            logger.error("a segment of the spool was moved to {}: {}", aside, error)
+            logger.error("a segment of the spool was moved to {}: {}: {}", aside, path, error)
             path.replace(aside)
             del self._sizes[number]
 
