@@ -311,8 +311,8 @@ class Reviser:
         """Run the actor."""
         self._work.set()
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._write_all())
-            group.create_task(self._ask_all())
+            group.create_task(self._work_off(self._write, self._writes))
+            group.create_task(self._work_off(self._ask, self._questions))
 
     async def finish(self, deadline_ms: int) -> bool:
         """Wait until everything is checked and written, while `run` continues. Return False if that took too long."""
@@ -326,17 +326,14 @@ class Reviser:
             return False
         return True
 
-    async def _write_all(self) -> None:
+    async def _work_off(self, do: Callable[[_Waiting], Awaitable[None]], waiting: deque[_Waiting]) -> None:
         while True:
-            while self._writes:
-                await self._try(self._write, self._writes)
-            await self._wait_for_work(lambda: bool(self._writes))
-
-    async def _ask_all(self) -> None:
-        while True:
-            while self._questions:
-                await self._try(self._ask, self._questions)
-            await self._wait_for_work(lambda: bool(self._questions))
+            while waiting:
+                await self._try(do, waiting)
+            self._moved.set()
+            while not waiting:
+                self._work.clear()
+                await self._work.wait()
 
     async def _try(self, do: Callable[[_Waiting], Awaitable[None]], waiting: deque[_Waiting]) -> None:
         first = waiting[0]
@@ -350,12 +347,6 @@ class Reviser:
                 logger.opt(exception=error).error("utterance {} could not be checked again", first.utterance.id)
         logger.error("utterance {} keeps its stored words", first.utterance.id)
         self._done_with(waiting, first)
-
-    async def _wait_for_work(self, there_is: Callable[[], bool]) -> None:
-        self._moved.set()
-        while not there_is():
-            self._work.clear()
-            await self._work.wait()
 
     def _done_with(self, waiting: deque[Any], item: object) -> None:
         # It may have been dropped meanwhile to make room.
