@@ -131,8 +131,18 @@ class TableControl:
             raise InvalidInput(f"{self.name(npc)} is not in this scene; here: {self.names(present) or 'nobody'}")
 
 
+class TableCommand:
+    """A command that the room performs."""
+
+    __slots__ = ()
+
+    def apply(self, table: TableControl, *, at_ms: int) -> str:
+        """Perform it, see `TableControl.obey`."""
+        raise NotImplementedError
+
+
 @dataclass(frozen=True, slots=True)
-class Mute:
+class Mute(TableCommand):
     """Stop an NPC from answering until `Unmute`, and end what it is saying. `npc` None: all NPCs."""
 
     npc: NpcId | None = None
@@ -145,7 +155,7 @@ class Mute:
 
 
 @dataclass(frozen=True, slots=True)
-class Unmute:
+class Unmute(TableCommand):
     """Let an NPC answer again. `npc` None: all NPCs."""
 
     npc: NpcId | None = None
@@ -156,7 +166,7 @@ class Unmute:
 
 
 @dataclass(frozen=True, slots=True)
-class SayAs:
+class SayAs(TableCommand):
     """Say these words in the NPC's voice; from then on they count as the NPC's own."""
 
     npc: NpcId
@@ -176,7 +186,7 @@ class SayAs:
 
 
 @dataclass(frozen=True, slots=True)
-class Direct:
+class Direct(TableCommand):
     """Give an instruction for an NPC's next answers. An empty `text` removes the current one."""
 
     npc: NpcId
@@ -195,7 +205,7 @@ class Direct:
 
 
 @dataclass(frozen=True, slots=True)
-class Puppet:
+class Puppet(TableCommand):
     """Send everything this player says to this NPC. `npc` None ends it."""
 
     player: PlayerId
@@ -210,7 +220,7 @@ class Puppet:
 
 
 @dataclass(frozen=True, slots=True)
-class Readdress:
+class Readdress(TableCommand):
     """Say who a player's line was meant for: this NPC answers it now, and no other. `npc` None: nobody.
 
     Attributes:
@@ -238,7 +248,7 @@ class Readdress:
 
 
 @dataclass(frozen=True, slots=True)
-class StopAll:
+class StopAll(TableCommand):
     """Stop all speech and discard pending answers. The next utterance is answered again."""
 
     def apply(self, table: TableControl, *, at_ms: int) -> str:
@@ -247,7 +257,7 @@ class StopAll:
 
 
 @dataclass(frozen=True, slots=True)
-class WhisperTo:
+class WhisperTo(TableCommand):
     """Show words to one player only."""
 
     player: PlayerId
@@ -263,7 +273,7 @@ class WhisperTo:
 
 
 @dataclass(frozen=True, slots=True)
-class LetNpcsTalk:
+class LetNpcsTalk(TableCommand):
     """Let NPCs that are called by name answer each other, at most this many times in a row; 0: never."""
 
     most_in_a_row: int
@@ -278,7 +288,7 @@ class LetNpcsTalk:
 
 
 @dataclass(frozen=True, slots=True)
-class SummariseEvery:
+class SummariseEvery(TableCommand):
     """Bring the summaries of this session up to date after this many rounds."""
 
     rounds: int
@@ -292,7 +302,7 @@ class SummariseEvery:
 
 
 @dataclass(frozen=True, slots=True)
-class Pause:
+class Pause(TableCommand):
     """Stop listening, answering and recording until `Unpause`."""
 
     def apply(self, table: TableControl, *, at_ms: int) -> str:
@@ -303,7 +313,7 @@ class Pause:
 
 
 @dataclass(frozen=True, slots=True)
-class Unpause:
+class Unpause(TableCommand):
     """Resume a paused table."""
 
     def apply(self, table: TableControl, *, at_ms: int) -> str:
@@ -313,7 +323,7 @@ class Unpause:
 
 
 @dataclass(frozen=True, slots=True)
-class EndSession:
+class EndSession(TableCommand):
     """Close the table and end the session."""
 
     def apply(self, table: TableControl, *, at_ms: int) -> str:
@@ -322,7 +332,7 @@ class EndSession:
 
 
 @dataclass(frozen=True, slots=True)
-class ShowControls:
+class ShowControls(TableCommand):
     """Show which commands are in force."""
 
     def apply(self, table: TableControl, *, at_ms: int) -> str:
@@ -355,23 +365,6 @@ class MoveTo:
     scene: SceneId
 
 
-TableCommand = (
-    Mute
-    | Unmute
-    | SayAs
-    | Direct
-    | Puppet
-    | Readdress
-    | StopAll
-    | WhisperTo
-    | LetNpcsTalk
-    | SummariseEvery
-    | Pause
-    | Unpause
-    | EndSession
-    | ShowControls
-)
-"""The commands that the room performs."""
 SessionCommand = TableCommand | MoveTo
 COMMANDS: Final[Mapping[str, type[SessionCommand]]] = {
     "mute": Mute,
