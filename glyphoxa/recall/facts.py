@@ -1,6 +1,6 @@
 """Select the facts that a question asks for, from the facts that an NPC knows.
 
-Visibility and validity were applied before. Two steps follow: which entities the question names (`called_for`), and
+Visibility and validity were applied before. Two steps follow: which entities the question names (`World.by_name`), and
 which facts about them it asks for (`facts_asked`). "Who owns the Rusty Tankard?" gets its owner and not its
 description. A question that asks for nothing in particular, or for something unknown, selects all facts.
 """

@@ -33,7 +33,7 @@ from glyphoxa.language.roles import ARTICLES
 from glyphoxa.language.text import Text
 from glyphoxa.language.words import fold, words
 from glyphoxa.names.naming import Called, Entry, Resolver, Speech, without_article
-from glyphoxa.names.reader import SURE_LETTERS, IsWanted, Mention, NameReader
+from glyphoxa.names.reader import SURE_LETTERS, Mention, NameReader
 from glyphoxa.recall.facts import is_secret
 from glyphoxa.recall.time_reader import MOST_CHARACTERS
 from glyphoxa.recall.vectors import ABOUT_IT, AT_HAND, MOST_TEXTS, NOTHING_NEAR, QuestionVectors, TextVectors
@@ -92,10 +92,6 @@ class WorldSnapshot:
         return ViewerWorld({id_: _entity(each) for id_, each in entities.items()}, facts, until_ms)
 
 
-KnownOf = Callable[[EntityId], Known | None]
-"""Returns what the viewer may know of an entity and what holds; None if there is none for this viewer."""
-
-
 @dataclass(frozen=True, slots=True)
 class KnownByName:
     """An entity that a question calls for.
@@ -121,56 +117,8 @@ def entry_of(entity: WorldEntity, also: Iterable[str] = ()) -> Entry:
     return Entry(entity.name, entity.id, entity.type, (*names, *bare))
 
 
-def called_for(question: str, names: NameReader, *, is_wanted: IsWanted, known_of: KnownOf) -> Iterator[KnownByName]:
-    """Yield what a question calls for, each once, in the order of their names; participants of events last.
-
-    No answer depends on the order in which names were added.
-
-    Args:
-        is_wanted: Selects the entities that the viewer may know: the others change nothing of the answer.
-    """
-    named: dict[EntityId, Mention] = {}
-    for mention in _outermost(names.mentions(question, is_wanted), known_of):
-        named.setdefault(mention.name.entity_id, mention)
-    found: list[tuple[Mention, Known]] = []
-    for entity, mention in named.items():
-        if (known := known_of(entity)) is not None:
-            found.append((mention, known))
-            heard, name = question[mention.start : mention.end], mention.name.text
-            yield KnownByName(
-                known, f"{heard!r} is one letter from {name!r}" if mention.is_typo else f"named {heard!r}"
-            )
-    brought = set(named)
-    for mention, event in found:
-        for fact, other in _ties(event):
-            if fact.claim.predicate == TOOK_PART and fact.claim.subject == other.id and other.id not in brought:
-                brought.add(other.id)
-                if (known := known_of(other.id)) is not None:
-                    yield KnownByName(known, f"takes part in {mention.name.text!r}", is_named=False)
-
-
 def _ties(known: Known) -> Iterator[tuple[Fact, Entity]]:
     return ((fact, other) for fact, other in known.relations if fact.status == "accepted")
-
-
-def _outermost(mentions: Iterable[Mention], known_of: KnownOf) -> Iterator[Mention]:
-    """Skip names that occur only inside a longer one."""
-    widest: Mention | None = None
-    around: list[Mention] = []
-    for one in mentions:
-        if widest is None or one.first > widest.last:
-            widest, around = one, []
-        elif one.last > widest.last:
-            widest = one
-        outer = (other.name.entity_id for other in around if one.is_inside(other))
-        if all(_belong_together(one.name.entity_id, other, known_of) for other in outer):
-            yield one
-        around.append(one)
-
-
-def _belong_together(one: EntityId, other: EntityId, known_of: KnownOf) -> bool:
-    known = known_of(one)
-    return one == other or (known is not None and any(tied.id == other for _, tied in _ties(known)))
 
 
 # -- words
@@ -351,16 +299,57 @@ class World:
             nearest: Texts near to the question, see `TextVectors.nearest`.
             at_hand: The NPC's own entity and its place, to which questions refer without a name.
         """
-        called = called_for(
-            question[-MOST_CHARACTERS:],
-            self._names,
-            is_wanted=lambda entity: self._state.entities[entity].visibility.is_visible_to(viewer),
-            known_of=lambda entity: self.known(viewer, entity),
-        )
         brought = count(1)
+        called = self._called_for(viewer, question[-MOST_CHARACTERS:])
         found = [one for one in called if one.is_named or next(brought) <= _MOST_BROUGHT]
         found += self._by_words(viewer, question, {one.known.entity.id for one in found})
         return [*found, *self._by_meaning(viewer, nearest, at_hand)]
+
+    def _called_for(self, viewer: Viewer, question: str) -> Iterator[KnownByName]:
+        """Yield what a question calls for, each once, in the order of their names; participants of events last.
+
+        No answer depends on the order in which names were added. Entities that the viewer may not know change nothing.
+        """
+
+        def is_wanted(entity: EntityId) -> bool:
+            return self._state.entities[entity].visibility.is_visible_to(viewer)
+
+        named: dict[EntityId, Mention] = {}
+        for mention in self._outermost(viewer, self._names.mentions(question, is_wanted)):
+            named.setdefault(mention.name.entity_id, mention)
+        found: list[tuple[Mention, Known]] = []
+        for entity, mention in named.items():
+            if (known := self.known(viewer, entity)) is not None:
+                found.append((mention, known))
+                heard, name = question[mention.start : mention.end], mention.name.text
+                yield KnownByName(
+                    known, f"{heard!r} is one letter from {name!r}" if mention.is_typo else f"named {heard!r}"
+                )
+        brought = set(named)
+        for mention, event in found:
+            for fact, other in _ties(event):
+                if fact.claim.predicate == TOOK_PART and fact.claim.subject == other.id and other.id not in brought:
+                    brought.add(other.id)
+                    if (known := self.known(viewer, other.id)) is not None:
+                        yield KnownByName(known, f"takes part in {mention.name.text!r}", is_named=False)
+
+    def _outermost(self, viewer: Viewer, mentions: Iterable[Mention]) -> Iterator[Mention]:
+        """Skip names that occur only inside a longer one."""
+        widest: Mention | None = None
+        around: list[Mention] = []
+        for one in mentions:
+            if widest is None or one.first > widest.last:
+                widest, around = one, []
+            elif one.last > widest.last:
+                widest = one
+            outer = (other.name.entity_id for other in around if one.is_inside(other))
+            if all(self._belong_together(viewer, one.name.entity_id, other) for other in outer):
+                yield one
+            around.append(one)
+
+    def _belong_together(self, viewer: Viewer, one: EntityId, other: EntityId) -> bool:
+        known = self.known(viewer, one)
+        return one == other or (known is not None and any(tied.id == other for _, tied in _ties(known)))
 
     def _by_meaning(
         self, viewer: Viewer, nearest: Mapping[str, float], at_hand: Collection[EntityId]
