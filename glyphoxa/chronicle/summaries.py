@@ -324,20 +324,15 @@ class Teller:
     """Tells each NPC what it heard.
 
     Args:
-        tokens: Length of what is told.
+        selection: Selects lines, and has the length of what is told.
         dated: Returns a text that was said at a time in a session with days instead of words such as "yesterday".
         summariser: None: lines are selected.
     """
 
     campaign: Campaign
-    names: Gazetteer
-    tokens: int
+    selection: LineSelection
     dated: Callable[[str, SessionId, int], str]
     summariser: LlmSummariser | None = None
-
-    def compress(self, sentences: Sequence[SummarySentence]) -> list[SummarySentence]:
-        """Return the most salient sentences that fit, in their order."""
-        return self._selection().compress(sentences)
 
     async def tell(
         self, said: Sequence[NumberedUtterance], *, but: Callable[[NpcId], bool] = lambda _: False
@@ -350,7 +345,7 @@ class Teller:
         told: dict[NpcId, list[SummarySentence]] = {}
         salient: dict[tuple[UtteranceId, ...], list[SummarySentence]] = {}
         of_lines: dict[tuple[UtteranceId, ...], list[SummarySentence]] = {}
-        selection = self._selection()
+        selection = self.selection
         for npc in (npc.id for npc in self.campaign.npcs if not but(npc.id)):
             heard = [each.utterance for each in heard_by(npc, said)]
             at = {each.id: each for each in heard}
@@ -360,7 +355,7 @@ class Teller:
             kept = in_order([*salient[tuple(at)], *own], heard)
             found = await asyncio.to_thread(selection.compress, kept)
             if found and self.summariser is not None:
-                most = await asyncio.to_thread(replace(selection, tokens=_MORE * self.tokens).compress, kept)
+                most = await asyncio.to_thread(replace(selection, tokens=_MORE * selection.tokens).compress, kept)
                 lines = {line for one in most for line in one.evidence}
                 shown = [each for each in heard if each.id in lines]
                 found = await self._condensed(self.summariser, shown, of_lines) or found
@@ -383,11 +378,8 @@ class Teller:
         key = tuple(each.id for each in said)
         if key not in of_lines:
             try:
-                of_lines[key] = self.compress(await summariser.summarise(said))
+                of_lines[key] = self.selection.compress(await summariser.summarise(said))
             except GlyphoxaError as error:
                 logger.info("a model does not sum up what is past, its lines do: {}", error)
                 return []
         return of_lines[key]
-
-    def _selection(self) -> LineSelection:
-        return LineSelection(self.campaign.language, lambda: self.names, self.tokens)

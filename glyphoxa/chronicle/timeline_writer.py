@@ -21,7 +21,7 @@ from typing import Final, Protocol
 
 from glyphoxa.chronicle.ports import ChronicleLog, said_in
 from glyphoxa.chronicle.rules_extractor import names_of
-from glyphoxa.chronicle.summaries import LlmSummariser, Teller, Told
+from glyphoxa.chronicle.summaries import LineSelection, LlmSummariser, Teller, Told
 from glyphoxa.chronicle.talk import LONGEST, NumberedUtterance, stretches
 from glyphoxa.chronicle.utterance_nodes import place_of
 from glyphoxa.domain.budgets import SUMMARY_TOKENS
@@ -326,7 +326,7 @@ class TimelineWriter:
                 raise InvalidInput(f"event nodes {fold[0].id!r} and {id_!r} are of different tiers")
         if len(fold) < 2:
             raise InvalidInput(f"name at least two event nodes to sum up, not {len(fold)}")
-        if summary and not growing.teller.compress(summary):
+        if summary and not growing.teller.selection.compress(summary):
             raise InvalidInput(f"the summary is too long: use at most {NODE_TOKENS * 3 // 4} words or so")
         told = await growing.told_as(summary, fold)
         telling = await growing.summed_up(fold, but=told)
@@ -343,8 +343,9 @@ class TimelineWriter:
 
     async def _pass(self) -> _Pass:
         names = names_of(await self.log.known(self.campaign.id), self.campaign.language)
-        teller = Teller(self.campaign, names, NODE_TOKENS, self.dated, self.summariser)
-        return _Pass(self, teller, await self.timeline.read(self.campaign.id))
+        selection = LineSelection(self.campaign.language, lambda: names, NODE_TOKENS)
+        teller = Teller(self.campaign, selection, self.dated, self.summariser)
+        return _Pass(self, names, teller, await self.timeline.read(self.campaign.id))
 
 
 @dataclass(slots=True)
@@ -357,6 +358,7 @@ class _Pass:
     """
 
     writer: TimelineWriter
+    names: Gazetteer
     teller: Teller
     stored: StoredTimeline
     n_changed: int = 0
@@ -375,7 +377,8 @@ class _Pass:
         node, said = episode_of(session), await self._said_in(session)
         if node in self.stored.decided:
             return None
-        told = await replace(self.teller, tokens=SUMMARY_TOKENS).tell(said)
+        whole = replace(self.teller.selection, tokens=SUMMARY_TOKENS)
+        told = await replace(self.teller, selection=whole).tell(said)
         texts = {npc: " ".join(one.text for one in sentences) for npc, sentences in told.items()}
         known = self.stored.sessions.get(node, ())
         if texts == {knower.npc: fact.claim.content for fact in known for knower in fact.visibility.knowers}:
@@ -408,7 +411,7 @@ class _Pass:
         for npc, known in facts.items():
             own = _own_words(known)
             if own and npc not in but and not has(npc):
-                told[npc] = self.teller.compress([*own, *told.get(npc, ())])
+                told[npc] = self.teller.selection.compress([*own, *told.get(npc, ())])
         return _Telling(node, fold[-1].end, told, facts.keys(), fold)
 
     async def told_as(self, summary: Sequence[SummarySentence], fold: Sequence[EventNode]) -> Told:
@@ -423,10 +426,10 @@ class _Pass:
             knows_all = len(known) == len(fold) and all(npc in heard_by.get(line, ()) for line in (*lines, *said_then))
             cited = (one for one in summary if one.evidence)
             heard = [one for one in cited if all(npc in known_by.get(line, ()) for line in one.evidence)]
-            shown = self.teller.compress([*(of_all if knows_all else ()), *heard])
+            shown = self.teller.selection.compress([*(of_all if knows_all else ()), *heard])
             # The DM's own words in the nodes stay, unless the summary is the DM's, too.
             if shown and not of_all:
-                shown = self.teller.compress([*_own_words(known), *shown])
+                shown = self.teller.selection.compress([*_own_words(known), *shown])
             if shown:
                 told[npc] = shown
         return told
@@ -525,7 +528,7 @@ class _Pass:
 
         A stretch is where the scene is whose NPCs heard its first line.
         """
-        campaign, shown = self.writer.campaign, people_in(node, said, self.teller.names)
+        campaign, shown = self.writer.campaign, people_in(node, said, self.names)
         for stretch in stretches(campaign.id, session, campaign.language, said):
             first = stretch.said[0].utterance
             if (where := place_of(campaign.scenes, first.witnesses)) is not None:
