@@ -314,10 +314,12 @@ class RescuedMouth:
         match event:
             case FailedEarly(error=error) if self._second is not None:
                 self._rescue(now, self._second, error)
-            case Finished(error=error) if error and not now.is_cancelled:
-                self._failed(now, event)
-            case Finished():
-                if not now.is_cancelled:
+            case Finished(error=error) if error and not now.is_cancelled and self._second is not None:
+                if event.heard:
+                    now.heard = event
+                self._rescue(now, self._second, error)
+            case Finished(error=error):
+                if not error and not now.is_cancelled:
                     self._breaker.succeeded()
                 self._over(event)
             case _:
@@ -338,14 +340,6 @@ class RescuedMouth:
                 self._over(event)
             case _:
                 self._listener(event)
-
-    def _failed(self, now: _Turn, event: Finished) -> None:
-        if self._second is None:
-            self._over(event)
-            return
-        if event.heard:
-            now.heard = event
-        self._rescue(now, self._second, event.error)
 
     def _rescue(self, now: _Turn, second: Mouth, why: str) -> None:
         first, now.mouth, now.why = now.mouth, second, why
