@@ -475,20 +475,10 @@ _OBEYED_WITHIN_S: Final = 3.0
 _STORED: Final = TypeAdapter(DmControls)
 
 
-class ControlsStore(Protocol):
-    """Stores the controls of sessions. Calls raise `Unavailable` if the database is unreachable."""
-
-    async def controls(self, campaign: CampaignId, session: SessionId) -> Mapping[str, Any]:
-        """Return the stored controls; empty if there are none."""
-        ...
-
-    async def keep_controls(self, campaign: CampaignId, session: SessionId, controls: Mapping[str, Any]) -> None: ...
-
-
 class StoredControls:
     """Stores the controls in the background, only the newest state."""
 
-    def __init__(self, campaign: CampaignId, session: SessionId, store: ControlsStore) -> None:
+    def __init__(self, campaign: CampaignId, session: SessionId, store: CommandInbox) -> None:
         self._campaign = campaign
         self._session = session
         self._store = store
@@ -542,23 +532,24 @@ def _restored(kept: Mapping[str, Any], npcs: Collection[NpcId]) -> DmControls:
     return controls
 
 
-class CommandInbox(ControlsStore, Protocol):
-    """Commands of DMs, and the controls that they set. Each is taken by one table soon after it was given, or never."""
+class CommandInbox(Protocol):
+    """Commands of DMs, and the controls that they set. Each is taken by one table soon after it was given, or never.
+
+    Calls raise `Unavailable` if the database is unreachable.
+    """
+
+    async def controls(self, campaign: CampaignId, session: SessionId) -> Mapping[str, Any]:
+        """Return the stored controls; empty if there are none."""
+        ...
+
+    async def keep_controls(self, campaign: CampaignId, session: SessionId, controls: Mapping[str, Any]) -> None: ...
 
     async def take(self, campaign: CampaignId, session: SessionId) -> tuple[str, WrittenCommand] | None:
-        """Take the oldest command for this table, with its id.
-
-        Raises:
-            Unavailable: The database is unreachable.
-        """
+        """Take the oldest command for this table, with its id."""
         ...
 
     async def answer(self, campaign: CampaignId, command: str, text: str, *, is_done: bool) -> None:
-        """Answer a command. Its sender waits for this.
-
-        Raises:
-            Unavailable: The database is unreachable.
-        """
+        """Answer a command. Its sender waits for this."""
         ...
 
     def changes(self, campaign: CampaignId) -> AsyncGenerator[object, None]:
