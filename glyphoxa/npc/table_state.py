@@ -33,6 +33,7 @@ class Covered:
         return state is not None and ordinal is not None and ordinal <= state.last_ordinal
 
 
+@dataclass(eq=False, repr=False)
 class TableState:
     """Created before all other parts. `TableSession` and its seats modify it; the others only read it.
 
@@ -44,27 +45,21 @@ class TableState:
         scene: The current scene.
         events: Receives all events of the table.
         voices: Plays the NPCs' speech.
+        speaker_of: Returns who says a text at a seat: see `TableNames.speaker_of`.
     """
 
-    def __init__(
-        self,
-        campaign: Campaign,
-        session: SessionId,
-        scene: Scene,
-        conversations: Mapping[NpcId, Conversation],
-        summaries: Mapping[View, RollingSummary] | None = None,
-    ) -> None:
-        self.campaign = campaign
-        self.session = session
-        self.scene = scene
-        self.conversations = conversations
-        self.summaries = summaries or {}
+    campaign: Campaign
+    session: SessionId
+    scene: Scene
+    conversations: Mapping[NpcId, Conversation]
+    summaries: Mapping[View, RollingSummary] = field(default_factory=dict)
+    speaker_of: Callable[[PlayerId, str], PlayerId] = lambda seat, _: seat
+    _seated: dict[PlayerId, Player] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
         self.events = Subscribers[[TableEvent]]("the table")
         self.voices = Subscribers[[NpcId, bytes]]("the voices")
-        self._seated: dict[PlayerId, Player] = {}
-        self._names = {player.id: player.name for player in campaign.players}
-        self.speaker_of: Callable[[PlayerId, str], PlayerId] = lambda seat, _: seat
-        """Returns who says a text at a seat: see `TableNames.speaker_of`."""
+        self._names = {player.id: player.name for player in self.campaign.players}
 
     # -- humans
 

@@ -395,6 +395,7 @@ class DmChannels:
     refresh: Callable[[], Awaitable[object]]
 
 
+@dataclass(eq=False, repr=False)
 class Revisions:
     """Applies revisions to prompts when no turn is affected. `run` and `follow` are actors; the rest returns at once.
 
@@ -404,23 +405,17 @@ class Revisions:
         wait_until_quiet: Waits until nobody speaks and no NPC answers.
     """
 
-    def __init__(
-        self,
-        recent: RecentTalk,
-        npcs: Mapping[NpcId, NpcActor],
-        state: TableState,
-        *,
-        wait_until_quiet: Callable[[], Awaitable[None]],
-    ) -> None:
-        self.recent = recent
-        self._npcs = npcs
-        self._state = state
-        self._wait_until_quiet = wait_until_quiet
-        self._tell = state.events.tell
+    recent: RecentTalk
+    npcs: Mapping[NpcId, NpcActor]
+    state: TableState
+    _: KW_ONLY
+    wait_until_quiet: Callable[[], Awaitable[None]]
+    _requests: SpokenRequests = field(default_factory=SpokenRequests, init=False)
+    _waiting: list[News] = field(default_factory=list, init=False)
+    _work: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+
+    def __post_init__(self) -> None:
         self._decided = DecidedTalk(self._utterance_of)
-        self._requests = SpokenRequests()
-        self._waiting: list[News] = []
-        self._work = asyncio.Event()
 
     def on(self, event: TableEvent) -> None:
         """Have a line forgotten as soon as its player asks for it, also while there is no database."""
@@ -433,14 +428,14 @@ class Revisions:
         self._remember(news)
         self._spread(news)
         for one in news:
-            self._tell(one)
+            self.state.events.tell(one)
 
     def when_quiet(self, event: UtteranceRevised) -> None:
         """Apply a better transcript: to the recent transcript and page now, to NPCs when nobody speaks."""
         self._remember([event])
         self._waiting.append(event)
         self._work.set()
-        self._tell(event)
+        self.state.events.tell(event)
 
     async def run(self) -> None:
         """Run the actor."""
@@ -448,7 +443,7 @@ class Revisions:
             if not self._waiting:
                 self._work.clear()
                 await self._work.wait()
-            await self._wait_until_quiet()
+            await self.wait_until_quiet()
             waiting, self._waiting = self._waiting, []
             self._spread(waiting)
 
@@ -456,7 +451,7 @@ class Revisions:
         """Apply the DM's decisions on this session's transcript. Recall follows by itself."""
 
         async def take(_: object) -> None:
-            now = await dm.decided(self._state.campaign.id, self._state.session)
+            now = await dm.decided(self.state.campaign.id, self.state.session)
             try:
                 await dm.refresh()
             except GlyphoxaError as error:
@@ -466,7 +461,7 @@ class Revisions:
         await follow(dm.decisions, take, what="decisions of the DM")
 
     def _utterance_of(self, utterance: UtteranceId) -> Utterance | None:
-        recent = self.recent.of(self._state.session, limit=sys.maxsize)
+        recent = self.recent.of(self.state.session, limit=sys.maxsize)
         return next((said for said in recent if said.id == utterance), None)
 
     def _remember(self, news: Sequence[News]) -> None:
@@ -482,9 +477,9 @@ class Revisions:
     def _spread(self, news: Sequence[News]) -> None:
         concerned: dict[NpcId, None] = {}
         for one in news:
-            heard_it = sorted(one.utterance.witnesses & self._npcs.keys())
+            heard_it = sorted(one.utterance.witnesses & self.npcs.keys())
             concerned |= dict.fromkeys(heard_it)
             for npc in heard_it:
-                self._npcs[npc].take(one)
+                self.npcs[npc].take(one)
         for npc in concerned:
-            self._npcs[npc].get_ready("", self._state.likely_speaker())
+            self.npcs[npc].get_ready("", self.state.likely_speaker())

@@ -19,7 +19,7 @@ import asyncio
 import itertools
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from typing import Final
 
@@ -131,6 +131,7 @@ class Transcripts:
             await transcript.reading.close()
 
 
+@dataclass(eq=False, repr=False)
 class TranscriptMemory:
     """The transcript of one campaign.
 
@@ -144,23 +145,17 @@ class TranscriptMemory:
         times: How the campaign counts time, as it was read last.
     """
 
-    def __init__(
-        self,
-        feed: TalkFeed,
-        campaign: CampaignId,
-        *,
-        embedder: Embedder | None = None,
-        read_times: ReadTimes | None = None,
-    ) -> None:
-        self.times = _DEFAULT_TIMES
-        self._feed = feed
-        self._campaign = campaign
-        self._embedder = embedder
-        self._dimensions = 1 if embedder is None else embedder.dimensions
-        self._read_times = read_times
-        self._times_version: str | None = None
-        self._table_times: tuple[int, CampaignTimes, TableTimes] | None = None
-        self._held: _Transcript | None = None
+    feed: TalkFeed
+    campaign: CampaignId
+    _: KW_ONLY
+    embedder: Embedder | None = None
+    read_times: ReadTimes | None = None
+    times: CampaignTimes = field(default=_DEFAULT_TIMES, init=False)
+    _times_version: str | None = field(default=None, init=False)
+    _table_times: tuple[int, CampaignTimes, TableTimes] | None = field(default=None, init=False)
+    _held: _Transcript | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
         self.reading = SharedRead(self._read)
 
     @property
@@ -202,7 +197,7 @@ class TranscriptMemory:
         """
         await self.reading.wait()
         if self.index is None:
-            raise Unavailable(f"{self._campaign} is not in memory")
+            raise Unavailable(f"{self.campaign} is not in memory")
         return self.index
 
     async def _read(self) -> None:
@@ -214,19 +209,20 @@ class TranscriptMemory:
                 self._held = None
             elif held.index.terms.language == held.head.language:
                 return
-        head = (await self._feed.changes(self._campaign, since=0, limit=0)).head
+        head = (await self.feed.changes(self.campaign, since=0, limit=0)).head
         # A language's word lists are long.
         terms = await asyncio.to_thread(Terms, head.language)
-        rebuilt = _Transcript(TalkIndex(terms, dimensions=self._dimensions), head)
+        dimensions = 1 if self.embedder is None else self.embedder.dimensions
+        rebuilt = _Transcript(TalkIndex(terms, dimensions=dimensions), head)
         if not await self._read_on(rebuilt):
-            raise Unavailable(f"the log of {self._campaign} was replaced while it was read")
+            raise Unavailable(f"the log of {self.campaign} was replaced while it was read")
         self._held = rebuilt
 
     async def _read_on(self, held: _Transcript) -> bool:
         """Return False if the log is not the one that was read, because its database was restored from a backup."""
 
         async def fetch(since: int, limit: int) -> Sequence[FeedUtterance]:
-            page = await self._feed.changes(self._campaign, since=since, limit=limit)
+            page = await self.feed.changes(self.campaign, since=since, limit=limit)
             held.head = page.head
             return page.said
 
@@ -248,12 +244,12 @@ class TranscriptMemory:
 
     async def _read_new_times(self, version: str) -> None:
         """Read them if they differ from the known ones. While the database is unavailable, the known ones stay."""
-        if self._read_times is None or self._times_version == version:
+        if self.read_times is None or self._times_version == version:
             return
         try:
-            self.times, self._times_version = await self._read_times(self._campaign), version
+            self.times, self._times_version = await self.read_times(self.campaign), version
         except GlyphoxaError as error:
-            logger.debug("how {} counts time could not be read: {}", self._campaign, error)
+            logger.debug("how {} counts time could not be read: {}", self.campaign, error)
 
     async def _read_embeddings(self, held: _Transcript) -> None:
         """Read vectors if there may be new ones.
@@ -261,14 +257,14 @@ class TranscriptMemory:
         The latest come first: if there are more utterances than memory may hold, the oldest are found by words only,
         for good. Utterances are embedded oldest first, so later reads look at both ends of the missing range.
         """
-        index, ours = held.index, self._embedder
+        index, ours = held.index, self.embedder
         there = (index.change_seq, held.head.embedded)
         if ours is None or held.is_outdated or there == held.asked:
             return
         if held.head.model not in (None, (ours.name, ours.dimensions)):
             held.is_outdated = True
             logger.warning(
-                "{} was embedded again: new lines are found by words until the table is reopened", self._campaign
+                "{} was embedded again: new lines are found by words until the table is reopened", self.campaign
             )
             return
         is_first = held.asked is None
@@ -278,7 +274,7 @@ class TranscriptMemory:
         from_the_oldest = False
         while pages:
             page = pages.pop(0)
-            found = await self._feed.embeddings(self._campaign, page, ours.name)
+            found = await self.feed.embeddings(self.campaign, page, ours.name)
             if found:
                 await asyncio.to_thread(index.put_meanings, found)
             elif from_the_oldest:
