@@ -9,16 +9,13 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from glyphoxa.chronicle.talk import NumberedUtterance
 from glyphoxa.domain.heard import Utterance
 from glyphoxa.language.calls import tokens_of
 from glyphoxa.language.language_data import lexicon
 from glyphoxa.language.sentences import parts_of, sentences
-from glyphoxa.world.event_log import Cause
 from glyphoxa.world.graph import ConsentChange
 
 WITHIN_MS: Final = 120_000
@@ -46,14 +43,6 @@ _PATTERNS: Final[Mapping[ConsentRequest, re.Pattern[str]]] = {
 _NO_REQUEST: Final = _WORDS.pattern("no_request")
 
 
-@dataclass(frozen=True, slots=True)
-class ConsentEffect:
-    """The change that a request makes; `cause` names the request, which counts once, however often it is read."""
-
-    change: ConsentChange
-    cause: Cause
-
-
 def consent_request(text: str) -> ConsentRequest | None:
     """Return what the speaker asks for about being remembered; None for ordinary talk."""
     found = _found(text)
@@ -65,31 +54,25 @@ def asks_to_forget(text: str) -> bool:
     return consent_request(text) in (ConsentRequest.LINE, ConsentRequest.WITHHOLD)
 
 
-def consent_effect(said: NumberedUtterance, before: Sequence[NumberedUtterance]) -> ConsentEffect | None:
+def consent_change(said: Utterance, before: Sequence[Utterance]) -> ConsentChange | None:
     """Return what an utterance changes about being remembered; None for ordinary talk and for NPCs.
 
     Args:
         before: Utterances before it in its session, the latest last.
     """
-    spoken = said.utterance
-    found = None if spoken.npc_id is not None else _found(spoken.text)
+    found = None if said.npc_id is not None else _found(said.text)
     if found is None:
         return None
     kind, n_words = found
-    cause = Cause("player", spoken.at_ms, spoken.session_id, said.ordinal, spoken.id)
     if kind is ConsentRequest.GIVE:
-        return ConsentEffect(ConsentChange(spoken.speaker_id, "given"), cause)
-    meant = [spoken.id]
+        return ConsentChange(said.speaker_id, "given")
+    meant = [said.id]
     if kind is ConsentRequest.WITHHOLD and n_words < _OWN_WORDS:
-        own = (
-            each.utterance
-            for each in reversed(before)
-            if each.utterance.npc_id is None and each.utterance.speaker_id == spoken.speaker_id
-        )
+        own = (each for each in reversed(before) if each.npc_id is None and each.speaker_id == said.speaker_id)
         last = next(own, None)
-        if last is not None and spoken.at_ms - last.at_ms <= WITHIN_MS:
+        if last is not None and said.at_ms - last.at_ms <= WITHIN_MS:
             meant.insert(0, last.id)
-    return ConsentEffect(ConsentChange(spoken.speaker_id, "withheld", tuple(meant)), cause)
+    return ConsentChange(said.speaker_id, "withheld", tuple(meant))
 
 
 class SpokenRequests:
@@ -99,18 +82,17 @@ class SpokenRequests:
     """
 
     def __init__(self) -> None:
-        self._said: deque[NumberedUtterance] = deque(maxlen=_MOST)
+        self._said: deque[Utterance] = deque(maxlen=_MOST)
         self._requests: list[ConsentChange] = []
 
     def take(self, utterance: Utterance) -> list[Utterance]:
         """Take the next utterance. Returns what may no longer be remembered from now on."""
         before = {each.id for each in self.withheld()}
-        said = NumberedUtterance(utterance, 0)
-        effect = consent_effect(said, self._said)
-        self._said.append(said)
-        if effect is not None and effect.change.state == "withheld":
-            self._requests.append(effect.change)
-        elif effect is not None:
+        change = consent_change(utterance, self._said)
+        self._said.append(utterance)
+        if change is not None and change.state == "withheld":
+            self._requests.append(change)
+        elif change is not None:
             own = [each for each in self._requests if each.speaker == utterance.speaker_id]
             self._requests = [each for each in self._requests if each not in own[-1:]]
         return [each for each in self.withheld() if each.id not in before]
@@ -120,7 +102,7 @@ class SpokenRequests:
         asked = {each for request in self._requests for each in request.utterances}
         found: list[Utterance] = []
         is_withheld = False
-        for utterance in (each.utterance for each in self._said):
+        for utterance in self._said:
             is_withheld = utterance.id in asked or (is_withheld and utterance.npc_id is not None)
             if is_withheld:
                 found.append(utterance)

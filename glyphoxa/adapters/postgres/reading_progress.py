@@ -18,7 +18,7 @@ from glyphoxa.adapters.postgres.server.sql import storable
 from glyphoxa.adapters.postgres.transcript.log import judged_of_row, utterance_of_row
 from glyphoxa.adapters.postgres.world.commits import PostgresWorld
 from glyphoxa.adapters.postgres.world.tables import WorldTables, visibility_of_row
-from glyphoxa.chronicle.consent_requests import consent_effect, consent_request
+from glyphoxa.chronicle.consent_requests import consent_change, consent_request
 from glyphoxa.chronicle.ports import Checked, JudgedUtterance, LeaseLost, ReadingStep, Reread, SessionProgress, Unread
 from glyphoxa.chronicle.salience import AFTERWARDS
 from glyphoxa.chronicle.talk import BEFORE, BREAK_MS, LONGEST, KnownEntity, NumberedUtterance
@@ -111,10 +111,13 @@ class PostgresChronicleLog(CampaignQueries):
         if not asked:
             return False
         own = [_said_of_row(row) for row in await self._fetch("requests", campaign, session, asked)]
-        changed = False
-        for n, each in enumerate(own):
-            effect = consent_effect(each, own[:n]) if each.utterance.id in asked else None
-            if effect is not None and await self._world.consent(campaign, effect.change, effect.cause):
+        before, changed = list[Utterance](), False
+        for spoken, ordinal in ((each.utterance, each.ordinal) for each in own):
+            change = consent_change(spoken, before) if spoken.id in asked else None
+            before.append(spoken)
+            # The cause names the request, which counts once, however often it is read.
+            cause = Cause("player", spoken.at_ms, session, ordinal, spoken.id)
+            if change is not None and await self._world.consent(campaign, change, cause):
                 changed = True
         return changed
 

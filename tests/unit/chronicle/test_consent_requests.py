@@ -13,7 +13,7 @@ from glyphoxa.chronicle.consent_requests import (
     WITHIN_MS,
     ConsentRequest,
     SpokenRequests,
-    consent_effect,
+    consent_change,
     consent_request,
 )
 from glyphoxa.chronicle.talk import NumberedUtterance
@@ -35,8 +35,8 @@ def line(n: int, text: str, **said: Any) -> NumberedUtterance:
 
 
 def change_of(*lines: NumberedUtterance) -> ConsentChange | None:
-    effect = consent_effect(lines[-1], lines[:-1])
-    return None if effect is None else effect.change
+    *before, said = (each.utterance for each in lines)
+    return consent_change(said, before)
 
 
 def withheld(*lines: NumberedUtterance) -> Sequence[UtteranceId]:
