@@ -234,7 +234,7 @@ class _Recall:
         if meaning is None:
             return pool
         vectors, question = meaning
-        rest = residual_of(question, vectors[pool]).vector
+        rest = residual_of(question, vectors[pool])
         if np.linalg.norm(rest) <= SEARCH_AGAIN_OVER * np.linalg.norm(question):
             return pool
         again = self._graph.cosines(rest)

@@ -253,19 +253,8 @@ def factorised(values: NDArray[np.floating], n_topics: int) -> tuple[NDArray[flo
     return w, h
 
 
-class Residual(NamedTuple):
-    """
-    Attributes:
-        weights: Shape (m,), the share of each candidate in the question.
-        vector: Shape (dimensions,), the rest of the question.
-    """
-
-    weights: NDArray[float64]
-    vector: NDArray[float64]
-
-
-def residual_of(question: NDArray[np.floating], candidates: NDArray[np.floating]) -> Residual:
-    """Return the part of a question that its candidates do not cover, to search for it again.
+def residual_of(question: NDArray[np.floating], candidates: NDArray[np.floating]) -> NDArray[float64]:
+    """Return the part of a question that its candidates do not cover, shape (dimensions,), to search for it again.
 
     The question's vector is composed of the candidates' as sparsely as possible; the rest is the residual: min over w
     of 1/2 |q - C'w|^2 + lambda |w|_1, by FISTA (Beck & Teboulle, 2009).
@@ -276,8 +265,7 @@ def residual_of(question: NDArray[np.floating], candidates: NDArray[np.floating]
     """
     q, c = np.asarray(question, float64), np.asarray(candidates, float64)
     length = max(float(np.linalg.norm(q)), _TINY)
-    weights = _fista(c @ c.T, c @ q / length)
-    return Residual(length * weights, length * (q / length - weights @ c))
+    return np.asarray(length * (q / length - _fista(c @ c.T, c @ q / length) @ c), float64)
 
 
 def _fista(gram: NDArray[float64], target: NDArray[float64]) -> NDArray[float64]:
