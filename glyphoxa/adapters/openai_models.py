@@ -100,9 +100,7 @@ def _vector(embedding: Any) -> list[float]:
 
 
 class HttpReranker:
-    """See `glyphoxa.plugins.memory_graph.recall_methods.Reranker`. Create inside a running event loop; `close` it.
-
-    The caller sets the time limit.
+    """A reranker over HTTP. Create inside a running event loop; `close` it. The caller sets the time limit.
 
     Args:
         connection: Its address is the parent of `/rerank`: "https://api.cohere.com/v2", "http://127.0.0.1:8080/v1".
@@ -113,7 +111,7 @@ class HttpReranker:
         self._client = AsyncOpenAI(api_key=connection.key, base_url=connection.base_url, max_retries=1)
 
     async def rerank(self, question: str, texts: Sequence[str]) -> list[float]:
-        """See `Reranker.rerank`.
+        """Return how well each text answers the question: any scale, higher is better, one for each text.
 
         Raises:
             Unavailable: It cannot be reached, refuses the key, or does not return one number per text.

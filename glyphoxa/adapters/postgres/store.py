@@ -81,7 +81,7 @@ class Store:
         return (await self.world_memory(campaign).refresh()).summary
 
     async def snapshot(self, campaign: CampaignId) -> WorldSnapshot:
-        """Return the rows of a campaign's world. See `glyphoxa.plugins.memory_graph.deep_recall.Knowledge`."""
+        """Return the rows of a campaign's world. Raises: Unavailable: The database is away."""
         return (await self.world_memory(campaign).refresh()).snapshot()
 
     def earlier_sessions(self, campaign: CampaignId, npc: NpcId) -> Iterator[RecalledSummary]:

@@ -14,7 +14,7 @@ from contextlib import AsyncExitStack
 from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 from loguru import logger
@@ -44,9 +44,9 @@ from glyphoxa.judgement.safety import topics_of
 from glyphoxa.language.facts import spoken, why_known
 from glyphoxa.language.prompt_quotes import recalled_line
 from glyphoxa.language.relations import IN_ENGLISH, RelationWords
-from glyphoxa.plugins.memory_graph.graph import Link, TalkGraph, graph_of_view
+from glyphoxa.plugins.memory_graph.graph import TalkGraph, graph_of_view
 from glyphoxa.plugins.memory_graph.pipeline import GraphQuestion, Recollection
-from glyphoxa.plugins.memory_graph.recall_methods import LANGUAGE_MODEL, RERANK, GraphRecall, Reranker
+from glyphoxa.plugins.memory_graph.recall_methods import LANGUAGE_MODEL, RERANK, GraphRecall
 from glyphoxa.providers.registry import LLM, NONE, RECALL, build, runs_here
 from glyphoxa.providers.registry import RERANK as RERANK_SECTION
 from glyphoxa.recall.ranking import Ranked
@@ -75,15 +75,6 @@ _OF_FACTS: Final = 0.8
 _NO_WORLD: Final = WorldSnapshot({}, ())
 
 
-class Knowledge(Protocol):
-    """Access to what is stored of a campaign besides talk. Both raise `Unavailable` if it cannot be read."""
-
-    async def snapshot(self, campaign: CampaignId) -> WorldSnapshot: ...
-
-    async def links(self, campaign: CampaignId, npc: NpcId) -> Sequence[Link]:
-        """Return the links beside facts, as far as an NPC heard the utterances they come from."""
-
-
 class _Made(NamedTuple):
     """A graph, finished or being built, of rows of an index. No two states of any index have the same `changes`."""
 
@@ -108,7 +99,7 @@ class DeepRecall:
     """
     Args:
         ranking: The ranking to start from.
-        knowledge: None: the graph is of talk only.
+        knowledge: Facts and links of a campaign. None: the graph is of talk only.
         words: Words facts.
         always_injected: Types of entities that are in each prompt. Facts about them are not recalled.
         settings: The method, and the active stages.
@@ -126,12 +117,12 @@ class DeepRecall:
 
     ranking: Recall
     _: KW_ONLY
-    knowledge: Knowledge | None = None
+    knowledge: Store | None = None
     words: RelationWords = IN_ENGLISH
     always_injected: Collection[str] = ()
     settings: MemoryGraphSettings = field(default_factory=MemoryGraphSettings)
     llm: ModelAsker | None = None
-    reranker: Reranker | None = None
+    reranker: HttpReranker | None = None
     deadline_ms: int | None = None
     recent: Callable[[NpcId], Sequence[str]] = lambda _: ()
     world: Callable[[NpcId], str] = lambda _: ""

@@ -17,7 +17,7 @@ import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy import bool_, float64
@@ -35,6 +35,9 @@ from glyphoxa.plugins.memory_graph.graph import MemoryGraph
 from glyphoxa.plugins.memory_graph.pipeline import GraphQuestion, Hit, Recollection, recall
 from glyphoxa.plugins.memory_graph.stages import best
 
+if TYPE_CHECKING:
+    from glyphoxa.adapters.openai_models import HttpReranker
+
 _ALGORITHM: Final = 0.4
 _RERANKER: Final = 0.6
 LANGUAGE_MODEL: Final = "language model"
@@ -51,16 +54,6 @@ class MemoriesChosen(ModelAnswer):
     open: list[int]
 
 
-class Reranker(Protocol):
-    async def rerank(self, question: str, texts: Sequence[str]) -> Sequence[float]:
-        """Return how well each text answers the question: any scale, higher is better, one for each text.
-
-        Raises:
-            Unavailable: It cannot be queried now.
-        """
-        ...
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class GraphRecall:
     """Recall over one viewer's memory graph, by the method of the settings.
@@ -75,7 +68,7 @@ class GraphRecall:
     graph: MemoryGraph
     text_of: Callable[[int], str]
     settings: MemoryGraphSettings = field(default_factory=MemoryGraphSettings)
-    reranker: Reranker | None = None
+    reranker: HttpReranker | None = None
     llm: ModelAsker | None = None
     until: float | None = None
     language: str = "en"
@@ -122,7 +115,7 @@ class GraphRecall:
         parts.append(prompt["question"].format(text=in_one_line(text)))
         return ModelQuestion(MemoriesChosen, prompt["system"], "\n".join(parts))
 
-    async def _reranked(self, found: Recollection, text: str, reranker: Reranker) -> Recollection:
+    async def _reranked(self, found: Recollection, text: str, reranker: HttpReranker) -> Recollection:
         """Return the same hits, ordered by algorithm and reranker, both scaled from 0 to 1.
 
         Equal hits keep their order. With fewer than two hits the reranker is not asked.
