@@ -147,7 +147,7 @@ async def test_a_database_that_is_away_costs_an_answer_and_says_nothing_of_itsel
     ):
         offer = ToolOffer([CallableTool(ToolSpec("look", "", {}, (), 1), ask)], deadline_ms=deadline_ms)
         answer = await offer.call("look", {})
-        assert (answer.text, answer.is_error) == (text, True)
+        assert (text_of(answer), answer.is_error) == (text, True)
 
 
 async def test_a_long_answer_is_shortened_to_whole_entries() -> None:
@@ -155,8 +155,8 @@ async def test_a_long_answer_is_shortened_to_whole_entries() -> None:
         return {"found": [{"said": "word " * 500} for _ in range(100)]}
 
     answer = await ToolOffer([CallableTool(ToolSpec("look", "", {}, (), 1), much)]).call("look", {})
-    assert len(answer.text) <= MAX_ANSWERED + 200
-    told = json.loads(answer.text)
+    assert len(text_of(answer)) <= MAX_ANSWERED + 200
+    told = json.loads(text_of(answer))
     assert 1 < len(told["found"]) < 100
     assert told["note"] == f"{100 - len(told['found'])} more did not fit: ask for less"
 

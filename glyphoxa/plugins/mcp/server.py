@@ -16,7 +16,6 @@ import random
 import re
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
 from itertools import takewhile
@@ -55,17 +54,6 @@ _LONGEST_ERROR: Final = 1_000
 _LONGEST_NAME: Final = 80
 
 
-@dataclass(frozen=True, slots=True)
-class Answered:
-    """
-    Attributes:
-        text: JSON; where `is_error`, a sentence.
-    """
-
-    text: str
-    is_error: bool = False
-
-
 class ToolOffer:
     """The tools of one caller. All other tools are invisible to it.
 
@@ -81,11 +69,11 @@ class ToolOffer:
     def specs(self) -> tuple[ToolSpec, ...]:
         return tuple(tool.spec for tool in self._tools.values())
 
-    async def call(self, name: str, arguments: Mapping[str, object]) -> Answered:
-        """Call a tool. Never raises, never exceeds the deadline."""
+    async def call(self, name: str, arguments: Mapping[str, object]) -> CallToolResult:
+        """Call a tool. Never raises, never exceeds the deadline. The text is JSON; of an error, a sentence."""
         try:
             async with asyncio.timeout(self._deadline_ms / 1_000):
-                return Answered(_fitting(await self._tool(name, arguments).call(arguments)))
+                return _result(_fitting(await self._tool(name, arguments).call(arguments)))
         except TimeoutError:
             return _wrong(f"{name} took too long; ask for less or try later")
         except InvalidInput as wrong:
@@ -121,8 +109,12 @@ def _fitting(found: Mapping[str, object]) -> str:
     return json.dumps({**found, "found": kept, "note": note}, ensure_ascii=False)
 
 
-def _wrong(sentence: str) -> Answered:
-    return Answered(sentence[:_LONGEST_ERROR], is_error=True)
+def _wrong(sentence: str) -> CallToolResult:
+    return _result(sentence[:_LONGEST_ERROR], is_error=True)
+
+
+def _result(text: str, *, is_error: bool = False) -> CallToolResult:
+    return CallToolResult(content=[TextContent(type="text", text=text)], is_error=is_error)
 
 
 # An NPC's memory tools for external callers: the functions that its own model calls, with the NPC as viewer.
@@ -201,8 +193,7 @@ def server_of(name: str, offer: ToolOffer) -> Server[Any]:
         return ListToolsResult(tools=[_declared(spec) for spec in offer.specs])
 
     async def call_tool(_context: Any, params: CallToolRequestParams) -> CallToolResult:
-        answered = await offer.call(params.name, params.arguments or {})
-        return CallToolResult(content=[TextContent(type="text", text=answered.text)], is_error=answered.is_error)
+        return await offer.call(params.name, params.arguments or {})
 
     return Server(name, version=version("glyphoxa"), on_list_tools=list_tools, on_call_tool=call_tool)
 
@@ -270,6 +261,20 @@ def guarded(apps: Mapping[str, Starlette]) -> Starlette:
     Args:
         apps: Apps by token.
     """
+    by_digest = [(_digest(token), app) for token, app in apps.items()]
+
+    async def gate(scope: Scope, receive: Receive, send: Send) -> None:
+        scheme, _, token = Headers(scope=scope).get("authorization", "").partition(" ")
+        shown = _digest(token.strip() if scheme.lower() == "bearer" else "")
+        app: ASGIApp = JSONResponse(
+            {"error": "missing or invalid token: send `Authorization: Bearer TOKEN`"},
+            status_code=401,
+            headers={"WWW-Authenticate": "Bearer"},
+        )
+        for known, its_app in by_digest:
+            if hmac.compare_digest(shown, known):
+                app = its_app
+        await app(scope, receive, send)
 
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
@@ -278,25 +283,7 @@ def guarded(apps: Mapping[str, Starlette]) -> Starlette:
                 await stack.enter_async_context(app.router.lifespan_context(app))
             yield
 
-    return Starlette(routes=[Mount("/", _Gate(apps))], lifespan=lifespan)
-
-
-class _Gate:
-    def __init__(self, apps: Mapping[str, ASGIApp]) -> None:
-        self._apps = [(_digest(token), app) for token, app in apps.items()]
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        scheme, _, token = Headers(scope=scope).get("authorization", "").partition(" ")
-        shown = _digest(token.strip() if scheme.lower() == "bearer" else "")
-        app: ASGIApp = JSONResponse(
-            {"error": "missing or invalid token: send `Authorization: Bearer TOKEN`"},
-            status_code=401,
-            headers={"WWW-Authenticate": "Bearer"},
-        )
-        for known, its_app in self._apps:
-            if hmac.compare_digest(shown, known):
-                app = its_app
-        await app(scope, receive, send)
+    return Starlette(routes=[Mount("/", gate)], lifespan=lifespan)
 
 
 def _digest(token: str) -> bytes:
