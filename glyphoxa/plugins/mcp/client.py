@@ -15,6 +15,7 @@ import signal
 import unicodedata
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
@@ -281,6 +282,7 @@ class McpServers:
         await self._supervisor.close()
 
 
+@dataclass(slots=True, eq=False)
 class _Server:
     """
     Attributes:
@@ -289,18 +291,15 @@ class _Server:
         why: Why it cannot be reached.
     """
 
-    def __init__(
-        self, name: str, settings: McpServerSettings, environ: Mapping[str, str], again_s: Sequence[float]
-    ) -> None:
-        self.tools: tuple[ToolSpec, ...] | None = None
-        self.tried = asyncio.Event()
-        self.why = ""
-        self._name = name
-        self._settings = settings
-        self._environ = environ
-        self._again_s = again_s
-        self._client: Client | None = None
-        self._fell = asyncio.Event()
+    name: str
+    settings: McpServerSettings
+    environ: Mapping[str, str]
+    again_s: Sequence[float]
+    tools: tuple[ToolSpec, ...] | None = None
+    tried: asyncio.Event = field(default_factory=asyncio.Event)
+    why: str = ""
+    _client: Client | None = None
+    _fell: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def run(self) -> None:
         """The actor's body."""
@@ -314,10 +313,10 @@ class _Server:
             if self.tools is None:
                 self.tried.set()
                 return
-            is_new = asyncio.get_running_loop().time() - began > self._again_s[-1]
+            is_new = asyncio.get_running_loop().time() - began > self.again_s[-1]
             n_tried = 1 if is_new else n_tried + 1
-            logger.warning("the MCP server {} failed: {}", self._name, self.why or "its connection was closed")
-            await asyncio.sleep(self._again_s[min(n_tried, len(self._again_s)) - 1])
+            logger.warning("the MCP server {} failed: {}", self.name, self.why or "its connection was closed")
+            await asyncio.sleep(self.again_s[min(n_tried, len(self.again_s)) - 1])
 
     async def call(self, spec: ToolSpec, arguments: Mapping[str, object]) -> Found:
         """
@@ -325,18 +324,18 @@ class _Server:
             Unavailable: It is not connected now.
         """
         if self._client is None:
-            raise Unavailable(f"the MCP server {self._name} is not connected now")
+            raise Unavailable(f"the MCP server {self.name} is not connected now")
         try:
             result = await self._client.call_tool(spec.name.partition(".")[2], dict(arguments))
         except MCPError as error:
             if error.code != CONNECTION_CLOSED:
                 return told([error.message], is_error=True)
             self._give_up()
-            raise Unavailable(f"the MCP server {self._name} closed the connection") from error
+            raise Unavailable(f"the MCP server {self.name} closed the connection") from error
         except Exception as error:
             # An invalid answer: of the wrong types, or too long. The rest of the stream is not read.
             self._give_up()
-            raise Unavailable(f"the MCP server {self._name} returned an invalid answer: {_reason(error)}") from error
+            raise Unavailable(f"the MCP server {self.name} returned an invalid answer: {_reason(error)}") from error
         texts = [_text_of(each) for each in result.content]
         if not any(texts) and result.structured_content:
             texts = [json.dumps(result.structured_content, ensure_ascii=False)]
@@ -359,25 +358,25 @@ class _Server:
             self._client = None
 
     def _transport(self) -> AbstractAsyncContextManager[tuple[Any, Any]]:
-        to, environ = self._settings, self._environ
+        to, environ = self.settings, self.environ
         if to.command:
             return program(to.command, env={variable: environ[variable] for variable in to.env})
         return address(to.url or "", token=environ[to.token_env].strip() if to.token_env is not None else "")
 
     def _offered(self, tools: Sequence[Any]) -> tuple[ToolSpec, ...]:
-        allowed = self._settings.tools
+        allowed = self.settings.tools
         found: list[ToolSpec] = []
         for tool in tools:
             if allowed is not None and tool.name not in allowed:
                 continue
             as_sent = {"name": tool.name, "description": tool.description, "input_schema": tool.input_schema}
-            spec = spec_of(self._name, as_sent, usual_ms=self._settings.usual_ms)
+            spec = spec_of(self.name, as_sent, usual_ms=self.settings.usual_ms)
             if spec is None:
-                logger.warning("the tool {!r} of {} cannot be offered", plain(tool.name, most=80), self._name)
+                logger.warning("the tool {!r} of {} cannot be offered", plain(tool.name, most=80), self.name)
             elif len(found) < MAX_TOOLS:
                 found.append(spec)
         if missing := {*(allowed or ())} - {tool.name for tool in tools}:
-            logger.warning("the MCP server {} has no tool {}", self._name, ", ".join(sorted(missing)))
+            logger.warning("the MCP server {} has no tool {}", self.name, ", ".join(sorted(missing)))
         return tuple(found)
 
 
