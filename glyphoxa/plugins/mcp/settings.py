@@ -10,7 +10,6 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Final
-from urllib.parse import urlsplit
 
 from loguru import logger
 from pydantic import BeforeValidator, Field
@@ -18,7 +17,7 @@ from pydantic import BeforeValidator, Field
 from glyphoxa.config.check import Finding, lacks
 from glyphoxa.config.located_yaml import Wrong, short
 from glyphoxa.config.sections import VARIABLE, KeyVariable, Section, or_empty
-from glyphoxa.config.settings import Settings
+from glyphoxa.config.settings import Settings, host_of
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import InvalidInput, did_you_mean
 from glyphoxa.domain.ids import NpcId
@@ -76,7 +75,8 @@ class McpSettings(Section):
                 )
             if bool(server.command) == (server.url is not None):
                 yield at, f"mcp.servers.{name} needs a command or a url, and not both"
-            if server.url is not None and not _is_url(server.url):
+            is_web = (server.url or "").casefold().startswith(("http://", "https://"))
+            if server.url is not None and not (is_web and host_of(server.url)):
                 yield (*at, "url"), f"mcp.servers.{name}.url must begin with http:// or https://, and name a host"
             if server.token_env is not None and server.url is None:
                 yield (*at, "token_env"), f"mcp.servers.{name}.token_env is only for a url; for a command, use `env`"
@@ -92,14 +92,6 @@ def _missing_variables(settings: McpSettings, environ: Mapping[str, str]) -> lis
         for variable in (*server.env, *filter(None, [server.token_env]))
         if not environ.get(variable, "").strip()
     ]
-
-
-def _is_url(url: str) -> bool:
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return False
-    return parts.scheme in ("http", "https") and bool(parts.hostname)
 
 
 def check(settings: Settings, environ: Mapping[str, str], has_module: Callable[[str], bool]) -> Iterator[Finding]:
