@@ -256,7 +256,7 @@ class TurnTracer(Observer):
 
 
 def _attributes_of(record: TurnRecord) -> dict[str, _AttributeValue]:
-    attributes: dict[str, _AttributeValue] = {
+    attributes: dict[str, _AttributeValue | None] = {
         "glyphoxa.session": record.session_id,
         "glyphoxa.turn": record.id,
         "glyphoxa.speaker": record.speaker_id,
@@ -265,16 +265,12 @@ def _attributes_of(record: TurnRecord) -> dict[str, _AttributeValue]:
         "glyphoxa.unsaid": len(record.unsaid),
         "glyphoxa.prompt_tokens": record.prompt.tokens,
         "glyphoxa.discarded_tokens": record.discarded_tokens,
+        "glyphoxa.npc": record.npc_id,
+        "glyphoxa.tier": record.tier or None,
+        "glyphoxa.unaddressed": record.unaddressed and record.unaddressed.value,
+        "glyphoxa.first_audio_ms": record.first_audio_ms,
     }
-    if record.npc_id is not None:
-        attributes["glyphoxa.npc"] = record.npc_id
-    if record.tier:
-        attributes["glyphoxa.tier"] = record.tier
-    if record.unaddressed is not None:
-        attributes["glyphoxa.unaddressed"] = record.unaddressed.value
-    if record.first_audio_ms is not None:
-        attributes["glyphoxa.first_audio_ms"] = record.first_audio_ms
-    return attributes
+    return {name: value for name, value in attributes.items() if value is not None}
 
 
 def to_collector(endpoint: str) -> SpanExporter:
@@ -312,6 +308,3 @@ class _Reporting(SpanExporter):
 
     def shutdown(self) -> None:
         self._exporter.shutdown()
-
-    def force_flush(self, timeout_millis: int = 30_000) -> bool:
-        return self._exporter.force_flush(timeout_millis)
