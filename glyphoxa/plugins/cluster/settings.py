@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from typing import Annotated
 
 from pydantic import Field
@@ -47,7 +46,7 @@ class ClusterSettings(Section):
     readers: Annotated[int, Field(ge=0, le=1_000)] = 0
 
 
-def settings_of(settings: Settings, server: str, environ: Mapping[str, str] | None = None) -> Settings:
+def settings_of(settings: Settings, server: str) -> Settings:
     """Return the settings for campaigns of one of the databases.
 
     Raises:
@@ -56,7 +55,7 @@ def settings_of(settings: Settings, server: str, environ: Mapping[str, str] | No
     if not server:
         return settings
     variable = next(each.dsn_env for each in settings.section(ClusterSettings).servers if each.name == server)
-    dsn = (os.environ if environ is None else environ).get(variable)
+    dsn = os.environ.get(variable)
     if not dsn:
         raise InvalidInput(f"cluster.servers.{server}: {variable} is not set; set it to the DSN of that database")
     return settings.model_copy(update={"memory": settings.memory.model_copy(update={"postgres_dsn": dsn})})
