@@ -10,6 +10,7 @@ import contextlib
 import logging
 import os
 import secrets
+from collections.abc import Mapping
 from typing import Any, Final
 
 import ray
@@ -157,14 +158,14 @@ def start_readers(settings: Settings, *, wanted: int = 1) -> None:
             f"with the number of readers that it can run: ray start --resources '{{\"{READERS}\": 2}}'"
         )
     for n in range(min(most, wanted)):
-        ray.remote(RayReader).options(
-            name=f"{_READER}{n}",
-            get_if_exists=True,
-            lifetime="detached",
-            max_restarts=0 if n else -1,
-            num_cpus=0,
-            resources={READERS: 1},
-        ).remote(settings, n)
+        _detached(RayReader, f"{_READER}{n}", {READERS: 1}, max_restarts=0 if n else -1).remote(settings, n)
+
+
+def _detached(kind: type, name: str, resources: Mapping[str, int], **options: Any) -> Any:
+    """Return what creates an actor that outlives this process; if it runs already, it stays as it is."""
+    return ray.remote(kind).options(
+        name=name, get_if_exists=True, lifetime="detached", num_cpus=0, resources=resources, **options
+    )
 
 
 def _end_process(running: asyncio.Task[None]) -> None:
@@ -201,20 +202,10 @@ def start_nodes(settings: Settings, *, door: str) -> list[str]:
         tables = int(machine["Resources"].get(RESOURCE, 0)) if machine["Alive"] else 0
         for n, capacity in enumerate(_shares(tables, most)):
             slot = f"{_PREFIX}{machine['NodeID'][:8]}-{n}"
-            actor: Any = (
-                ray.remote(RayNode)
-                .options(
-                    name=slot,
-                    get_if_exists=True,
-                    lifetime="detached",
-                    max_restarts=-1,
-                    num_cpus=0,
-                    resources={RESOURCE: capacity},
-                    max_concurrency=100,
-                    scheduling_strategy=NodeAffinitySchedulingStrategy(machine["NodeID"], soft=False),
-                )
-                .remote(settings, slot, capacity, door)
-            )
+            here = NodeAffinitySchedulingStrategy(machine["NodeID"], soft=False)
+            actor = _detached(
+                RayNode, slot, {RESOURCE: capacity}, max_restarts=-1, max_concurrency=100, scheduling_strategy=here
+            ).remote(settings, slot, capacity, door)
             starting.append((actor, actor.start.remote()))
     if not starting:
         raise InvalidInput(
