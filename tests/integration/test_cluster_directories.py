@@ -108,7 +108,7 @@ async def test_erasing_a_player_erases_the_copies_of_consents_and_visits(store: 
 
 async def test_nothing_is_erased_while_the_table_is_open_on_a_node(store: Store) -> None:
     directory = Directory(store.database, lease_ms=60_000)
-    await directory.report(Node("node-1", "http://a/", 3), {})
+    await directory.report(Node("node-1", "http://a/", 3), ())
     await directory.place(CAMPAIGN)
     with pytest.raises(Unavailable, match="the table of 'town' is open on node-1; end the session, then erase again"):
         await PostgresErasure(store.database).erase(CAMPAIGN, Meant(player=PlayerId("tamsin")), at_ms=1)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import asyncpg
 import pytest
@@ -13,13 +14,13 @@ from glyphoxa.adapters.postgres.server.sql import load_queries
 from glyphoxa.adapters.postgres.store import Store, open_store
 from glyphoxa.domain.errors import NotFound, Unavailable
 from glyphoxa.domain.ids import CampaignId, SessionId
-from glyphoxa.plugins.cluster.directory import Directory, Held, raise_epoch
+from glyphoxa.plugins.cluster.directory import Directory, Lease, raise_epoch
 from glyphoxa.plugins.cluster.placement import Node
 from tests.support.builders import an_utterance
 
 MOOR, S = CampaignId("moor"), SessionId("s")
 LONG_MS, SHORT_MS = 60_000, 1
-NONE: Mapping[CampaignId, Held] = {}
+NONE: tuple[Lease, ...] = ()
 
 
 @pytest.fixture
@@ -63,8 +64,8 @@ async def test_a_node_learns_which_tables_were_placed_on_it(directory: Directory
 
 async def test_the_address_is_known_once_the_table_is_open(directory: Directory) -> None:
     await directory.report(node("a"), NONE)
-    epoch = (await directory.place(MOOR)).epoch
-    await directory.report(node("a"), {MOOR: Held(epoch, "http://a.example:9000/")})
+    lease = await directory.place(MOOR)
+    await directory.report(node("a"), [replace(lease, url="http://a.example:9000/")])
     assert (await directory.place(MOOR)).url == "http://a.example:9000/"
 
 
@@ -73,21 +74,21 @@ async def test_a_table_whose_node_stops_reporting_goes_to_another_with_a_later_e
     await short.report(node("a"), NONE)
     long = Directory(store.database, lease_ms=LONG_MS)
     first = await long.place(MOOR)
-    await short.report(node("a"), {MOOR: Held(first.epoch)})  # renewed for a millisecond
+    await short.report(node("a"), [first])  # renewed for a millisecond
     await asyncio.sleep(0.01)
     assert (await long.report(node("b"), NONE)).lost == 1
     assert not (await long.place(MOOR)).is_valid  # the nodes see to it: this caller may have come right after an outage
     assert await long.adopt("b", most=5) == [MOOR]
     [second] = await long.leases()
     assert (second.node, second.epoch > first.epoch) == ("b", True)
-    assert (await short.report(node("a"), {MOOR: Held(first.epoch)})).leases == {}
+    assert (await short.report(node("a"), [first])).leases == {}
 
 
 async def test_two_nodes_take_over_different_tables(store: Store) -> None:
     short, long = (Directory(store.database, lease_ms=each) for each in (SHORT_MS, LONG_MS))
     await long.report(node("lost", capacity=20), NONE)
     campaigns = {CampaignId(f"c{n}") for n in range(20)}
-    held = {each: Held((await long.place(each)).epoch) for each in campaigns}
+    held = [await long.place(each) for each in campaigns]
     for each in ("a", "b"):
         await long.report(node(each, capacity=20), NONE)
     await short.report(node("lost", capacity=20), held)

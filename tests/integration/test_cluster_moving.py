@@ -60,12 +60,12 @@ async def test_all_of_a_campaign_moves_and_others_stay(here: Store, there: Store
     assert (await counts(there, MINE), await counts(here, MINE)) == (mine, {})
     assert (await counts(here, YOURS), await counts(there, YOURS)) == (yours, {})
     assert await directory.server(MINE) == "second"
-    await directory.report(Node("a", "http://a/", 3), {})
+    await directory.report(Node("a", "http://a/", 3), ())
     assert (await directory.place(MINE)).server == "second"
 
 
 async def test_a_campaign_whose_table_is_open_stays(here: Store, there: Store, directory: Directory) -> None:
-    await directory.report(Node("a", "http://a/", 3), {})
+    await directory.report(Node("a", "http://a/", 3), ())
     lease = await directory.place(MINE)
     with pytest.raises(InvalidInput, match="is open; end the session, then move the campaign"):
         await move_campaign(directory, MINE, "second", source=here.database, target=there.database)

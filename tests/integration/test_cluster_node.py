@@ -109,8 +109,8 @@ async def test_a_placed_table_is_opened_and_its_links_lead_to_the_door(settings:
         await placed_on(host)
         await opened(host)
         assert any(line.startswith("for Tamsin: http://door.example/t/town/join#") for line in host.invitations(TOWN))
-        await until(lambda: bool(host.tables[TOWN].url))
-        assert await host.find(TOWN) in ("", host.tables[TOWN].url)  # known at the next report
+        await until(lambda: bool(host.tables[TOWN].lease.url))
+        assert await host.find(TOWN) in ("", host.tables[TOWN].lease.url)  # known at the next report
 
 
 async def test_a_node_reads_in_its_own_process_only_without_readers_of_the_cluster(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -39,14 +39,6 @@ class Lease:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """A table that a node has open or is opening."""
-
-    epoch: int
-    url: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Reported:
     """The answer to a node's report.
 
@@ -72,14 +64,13 @@ class Directory:
         self._database = database
         self._sql = load_queries("cluster")
 
-    async def report(self, node: Node, held: Mapping[CampaignId, Held]) -> Reported:
-        """Report that a node runs, and renew the leases of its tables."""
-        campaigns, epochs = list(held), [each.epoch for each in held.values()]
-        urls = [each.url for each in held.values()]
+    async def report(self, node: Node, held: Collection[Lease]) -> Reported:
+        """Report that a node runs, and renew the leases that it holds, each with the address of its table."""
+        tables = [each.campaign for each in held], [each.epoch for each in held], [each.url for each in held]
         state = (node.name, node.url, node.capacity, node.memory_used, node.lag_ms)
         async with self._database.use(None, deadline_ms=DEADLINE_MS) as connection, connection.transaction():
             row = await connection.fetchrow(self._sql["report"], *state)
-            leases = await connection.fetch(self._sql["renew"], node.name, campaigns, epochs, urls, self.lease_ms)
+            leases = await connection.fetch(self._sql["renew"], node.name, *tables, self.lease_ms)
         is_draining, lost = (False, 0) if row is None else (row["is_draining"], row["lost"])
         return Reported({each["campaign"]: Lease(**each) for each in leases}, is_draining, lost)
 

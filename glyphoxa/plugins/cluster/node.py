@@ -39,7 +39,7 @@ from glyphoxa.domain.events import Trouble
 from glyphoxa.domain.ids import CampaignId
 from glyphoxa.npc.session import TableSession
 from glyphoxa.observability import measure_lag
-from glyphoxa.plugins.cluster.directory import Directory, Held, Lease, queue_reading, raise_epoch
+from glyphoxa.plugins.cluster.directory import Directory, Lease, queue_reading, raise_epoch
 from glyphoxa.plugins.cluster.placement import REPORTS, Node, must_ask_peers, must_close, share_of_lost
 from glyphoxa.plugins.cluster.settings import ClusterSettings, settings_of
 from glyphoxa.plugins.cluster.table_directory import (
@@ -88,13 +88,13 @@ class HeldTable:
     """A table of this node, from its placement to its end.
 
     Attributes:
+        lease: Its `url` is published with the next report.
         table: None until it is open.
         is_opening: It opens now, and others of this node wait.
         is_moving: It closes here, and its session goes on at another node.
     """
 
     lease: Lease
-    url: str = ""
     table: TableSession | None = None
     closing: Closing = field(default_factory=Closing)
     task: asyncio.Task[None] | None = None
@@ -234,8 +234,8 @@ class TableHost:
         self._lags_ms, lags = [], sorted(self._lags_ms)
         lag_ms = lags[int(0.95 * len(lags))] if lags else 0.0
         node = replace(self.node, memory_used=psutil.virtual_memory().percent / 100, lag_ms=lag_ms)
-        held = {campaign: Held(each.lease.epoch, each.url) for campaign, each in self.tables.items()}
-        known = self._ended | {(campaign, each.epoch) for campaign, each in held.items()}
+        held = [each.lease for each in self.tables.values()]
+        known = self._ended | {(lease.campaign, lease.epoch) for lease in held}
         reported = await self.directory.report(node, held)
         self._renewed_ms = loop_ms()
         leases = reported.leases
@@ -293,7 +293,7 @@ class TableHost:
             await self.directory.place(held.lease.campaign)
 
     def _begin(self, lease: Lease) -> None:
-        held = self.tables[lease.campaign] = HeldTable(lease)
+        held = self.tables[lease.campaign] = HeldTable(replace(lease, url=""))
         held.task = asyncio.create_task(self._hold(held))
         held.task.add_done_callback(_log_failure)
 
@@ -349,7 +349,7 @@ class TableHost:
         following: list[asyncio.Task[None]] = []
 
         def is_copied() -> None:
-            held.url = address.here
+            held.lease = replace(held.lease, url=address.here)
 
         def is_open(table: TableSession) -> None:
             held.table = table
