@@ -40,7 +40,7 @@ from glyphoxa.domain.ids import CampaignId
 from glyphoxa.npc.session import TableSession
 from glyphoxa.observability import measure_lag
 from glyphoxa.plugins.cluster.directory import Directory, Lease, queue_reading, raise_epoch
-from glyphoxa.plugins.cluster.placement import REPORTS, Node, must_ask_peers, must_close, share_of_lost
+from glyphoxa.plugins.cluster.placement import REPORTS, Node, must_close, share_of_lost
 from glyphoxa.plugins.cluster.settings import ClusterSettings, settings_of
 from glyphoxa.plugins.cluster.table_directory import (
     TableFiles,
@@ -263,8 +263,8 @@ class TableHost:
         """Close all tables if this node is cut off, before others reopen them."""
         lease_ms = self._cluster.lease_ms
         others = [node.name for node in self._nodes if node.name != self.node.name and node.is_seen]
-        if not must_ask_peers(unrenewed_ms=loop_ms() - self._renewed_ms, lease_ms=lease_ms):
-            return
+        if loop_ms() - self._renewed_ms <= lease_ms / 2:
+            return  # the leases were renewed a moment ago
         answers = await asyncio.gather(*(self._ask_peer(name) for name in others), return_exceptions=True)
         heard = [each for each in answers if isinstance(each, bool)]
         unrenewed_ms = loop_ms() - self._renewed_ms
@@ -309,7 +309,10 @@ class TableHost:
             await raise_epoch(database, lease.campaign, lease.epoch)
             if self._cluster.readers:
                 await queue_reading(database, lease.campaign)
-            await self._serve(held, database)
+            directory = table_directory(self._settings, lease.campaign)
+            with owned(directory):
+                await self._play(held, database, directory)
+                await self._leave(lease.campaign, directory, database)
         finally:
             self._end_opening(held)
             for each in self._databases.values():
@@ -330,13 +333,6 @@ class TableHost:
         if held.is_opening:
             held.is_opening = False
             self._opening.release()
-
-    async def _serve(self, held: HeldTable, database: Database) -> None:
-        campaign = held.lease.campaign
-        directory = table_directory(self._settings, campaign)
-        with owned(directory):
-            await self._play(held, database, directory)
-            await self._leave(campaign, directory, database)
 
     async def _play(self, held: HeldTable, database: Database, directory: Path) -> None:
         campaign = held.lease.campaign

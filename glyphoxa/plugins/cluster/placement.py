@@ -94,11 +94,6 @@ def _order(node: str, campaign: str) -> bytes:
     return blake2b(f"{node}\0{campaign}".encode(), digest_size=8).digest()
 
 
-def must_ask_peers(*, unrenewed_ms: float, lease_ms: float) -> bool:
-    """Return whether it is time to ask the other nodes: the directory last renewed the leases too long ago."""
-    return unrenewed_ms > lease_ms / 2
-
-
 def must_close(*, unrenewed_ms: float, lease_ms: float, peers: int, answers: Sequence[bool]) -> bool:
     """Return whether a node has to close its tables, because others may reopen them.
 
