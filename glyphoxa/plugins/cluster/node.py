@@ -14,7 +14,7 @@ import contextlib
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -32,7 +32,7 @@ from glyphoxa.app.memory import TableLog, database_of
 from glyphoxa.app.models import load_local_models, named, open_embedder
 from glyphoxa.app.table import Shared, open_table
 from glyphoxa.app.transcript_reader import open_reader
-from glyphoxa.cli.table_server import PageAddress, TableServer, invitation_lines, servers_of
+from glyphoxa.cli.table_server import HowItEnds, PageAddress, TableServer, invitation_lines, servers_of
 from glyphoxa.config.settings import Settings
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, Unavailable
 from glyphoxa.domain.events import Trouble
@@ -65,26 +65,8 @@ AskPeer = Callable[[str], Awaitable[bool]]
 """Asks another node, by its name, whether it reaches the directory. Raises Unavailable if it does not answer."""
 
 
-class Closing:
-    """Tells one table of this process to close: see `glyphoxa.cli.table_server.HowItEnds`."""
-
-    code = 1
-
-    def __init__(self) -> None:
-        self.act: Callable[[], object] = lambda: None
-        self.last_words: Callable[[], int] = lambda: 0
-        self.has_begun = False
-
-    def attach(self) -> None: ...
-
-    def begin(self) -> None:
-        self.has_begun = True
-
-    def closed(self, code: int) -> None: ...
-
-
 @dataclass(slots=True, eq=False)
-class HeldTable:
+class HeldTable(HowItEnds):
     """A table of this node, from its placement to its end.
 
     Attributes:
@@ -92,24 +74,35 @@ class HeldTable:
         table: None until it is open.
         is_opening: It opens now, and others of this node wait.
         is_moving: It closes here, and its session goes on at another node.
+        is_closing: Its server has begun to close it.
     """
 
     lease: Lease
     table: TableSession | None = None
-    closing: Closing = field(default_factory=Closing)
     task: asyncio.Task[None] | None = None
     is_opening: bool = False
     is_moving: bool = False
+    is_closing: bool = False
+    act: Callable[[], object] = lambda: None
+    last_words: Callable[[], int] = lambda: 0
+    code: int = 1
+
+    def attach(self) -> None: ...
+
+    def begin(self) -> None:
+        self.is_closing = True
+
+    def closed(self, code: int) -> None: ...
 
     def move(self) -> None:
         """Close, so that the session goes on at another node, unless the table is ending by itself."""
-        self.is_moving = not self.closing.has_begun
+        self.is_moving = not self.is_closing
         self.close()
 
     def close(self) -> None:
         if self.table is None and self.task is not None:
             self.task.cancel()
-        self.closing.act()
+        self.act()
 
 
 class TableHost:
@@ -367,7 +360,7 @@ class TableHost:
                 open_table=partial(open_table, shared=replace(self._shared[held.lease.server], store=store)),
                 say=lambda _: None,  # its lines hold links: see `invitations`
                 on_open=is_open,
-            ).run(held.closing)
+            ).run(held)
 
     async def _keep(self, held: HeldTable, files: TableFiles, following: Sequence[asyncio.Task[None]]) -> None:
         await end_tasks(*following)
