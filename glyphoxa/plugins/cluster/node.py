@@ -13,7 +13,7 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -41,7 +41,7 @@ from glyphoxa.npc.session import TableSession
 from glyphoxa.observability import measure_lag
 from glyphoxa.plugins.cluster.directory import Directory, Lease, queue_reading, raise_epoch
 from glyphoxa.plugins.cluster.placement import REPORTS, Node, must_close, share_of_lost
-from glyphoxa.plugins.cluster.settings import ClusterSettings, settings_of
+from glyphoxa.plugins.cluster.settings import ClusterSettings, database_names, settings_of
 from glyphoxa.plugins.cluster.table_directory import (
     TableFiles,
     left_behind,
@@ -143,26 +143,21 @@ class TableHost:
             await asyncio.to_thread(engines.installed, part)
         local = await load_local_models(settings, stack, slots=self.node.capacity, tell=logger.info)
         self._embedder = await open_embedder(settings, local, stack)
-        database = await self._connect(settings, stack)
+        self._databases: dict[str, Database] = {}
+        self._shared: dict[str, Shared] = {}
+        for name in database_names(settings):
+            own_settings = settings_of(settings, name)
+            database = self._databases[name] = database_of(own_settings, self._embedder)
+            stack.push_async_callback(database.close)
+            await database.open()
+            store = await stack.enter_async_context(self._store(database))
+            # Its process starts with the first table on that database.
+            reader = None if self._cluster.readers else open_reader(own_settings, store, stack)
+            self._shared[name] = Shared(local, named(settings), store, reader)
         # Not the connections of the tables: a report that waits for theirs would lose the leases.
-        own = Database(await database.dsn(), any_model=True, max_connections=_OWN_CONNECTIONS)
+        own = Database(await self._databases[""].dsn(), any_model=True, max_connections=_OWN_CONNECTIONS)
         stack.push_async_callback(own.close)
         self.directory = Directory(own, lease_ms=self._cluster.lease_ms)
-        self._databases = {"": database}
-        for each in self._cluster.servers:
-            self._databases[each.name] = await self._connect(settings_of(settings, each.name), stack)
-        self._shared: dict[str, Shared] = {}
-        for name, one in self._databases.items():
-            store = await stack.enter_async_context(self._store(one))
-            # Its process starts with the first table on that database.
-            reader = None if self._cluster.readers else open_reader(settings_of(settings, name), store, stack)
-            self._shared[name] = Shared(local, named(settings), store, reader)
-
-    async def _connect(self, settings: Settings, stack: AsyncExitStack) -> Database:
-        database = database_of(settings, self._embedder)
-        stack.push_async_callback(database.close)
-        await database.open()
-        return database
 
     @asynccontextmanager
     async def _store(self, database: Database) -> AsyncIterator[Store]:

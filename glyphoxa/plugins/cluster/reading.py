@@ -30,7 +30,7 @@ from glyphoxa.config.settings import Settings
 from glyphoxa.domain.errors import GlyphoxaError, NotFound
 from glyphoxa.domain.ids import CampaignId
 from glyphoxa.plugins.cluster.directory import Directory
-from glyphoxa.plugins.cluster.settings import ClusterSettings, servers_of, settings_of
+from glyphoxa.plugins.cluster.settings import ClusterSettings, database_names, settings_of
 from glyphoxa.recall.vectors import Embedder
 
 LATE_MS: Final = 10_000
@@ -158,7 +158,7 @@ async def read_campaigns(settings: Settings, *, stays: bool = True) -> None:
                     await asyncio.sleep(_RESTART_S)
 
         async with asyncio.TaskGroup() as group:
-            for server in servers_of(settings):
+            for server in database_names(settings):
                 group.create_task(read(server))
 
 
@@ -167,7 +167,7 @@ async def late_campaigns(settings: Settings) -> AsyncGenerator[int, None]:
     lease_ms = settings.section(ClusterSettings).lease_ms
     async with AsyncExitStack() as stack:
         queues: list[Directory] = []
-        for server in servers_of(settings):
+        for server in database_names(settings):
             database = database_of(settings_of(settings, server), None, any_model=True)
             stack.push_async_callback(database.close)
             queues.append(Directory(database, lease_ms=lease_ms))

@@ -61,6 +61,6 @@ def settings_of(settings: Settings, server: str) -> Settings:
     return settings.model_copy(update={"memory": settings.memory.model_copy(update={"postgres_dsn": dsn})})
 
 
-def servers_of(settings: Settings) -> list[str]:
+def database_names(settings: Settings) -> list[str]:
     """Return the names of all databases; "" is the directory's own."""
     return ["", *(each.name for each in settings.section(ClusterSettings).servers)]

@@ -20,7 +20,7 @@ from glyphoxa.domain.ids import CampaignId
 from glyphoxa.plugins.cluster.directory import Directory, Lease
 from glyphoxa.plugins.cluster.moving import move_campaign
 from glyphoxa.plugins.cluster.reading import LATE_MS, late_campaigns
-from glyphoxa.plugins.cluster.settings import ClusterSettings, servers_of, settings_of
+from glyphoxa.plugins.cluster.settings import ClusterSettings, database_names, settings_of
 from glyphoxa.providers.extras import need
 
 _CONFIG: Final = argument("--config", type=Path, metavar="FILE", help="settings (YAML) with memory.postgres_dsn")
@@ -137,7 +137,7 @@ async def place(options: argparse.Namespace) -> int:
 )
 async def move(options: argparse.Namespace) -> int:
     async with _directory(options) as (settings, directory):
-        servers = servers_of(settings)
+        servers = database_names(settings)
         if options.server not in servers:
             raise InvalidInput(
                 f"cluster.servers has no {options.server!r}; valid: {', '.join(map(repr, sorted(servers)))}"
