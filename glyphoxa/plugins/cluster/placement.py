@@ -45,10 +45,6 @@ class Node:
     is_seen: bool = True
 
     @property
-    def accepts(self) -> bool:
-        return not self.refusal
-
-    @property
     def refusal(self) -> str:
         """Why it takes no table now; empty if it does."""
         if not self.is_seen:
@@ -72,7 +68,7 @@ def choose(nodes: Iterable[Node], campaign: str) -> Node:
         Unavailable: No node takes a table; the text says why for each.
     """
     known = list(nodes)
-    free = [node for node in known if node.accepts]
+    free = [node for node in known if not node.refusal]
     if not free:
         why = "; ".join(f"{node.name} {node.refusal}" for node in known[:5]) or "there are no nodes"
         more = f"; and {len(known) - 5} more" if known[5:] else ""
@@ -85,7 +81,7 @@ def share_of_lost(nodes: Iterable[Node], name: str, lost: int) -> int:
 
     The nodes do not talk about it: each takes its part, and what is left over is shared out at the next report.
     """
-    free = {node.name: node.capacity - node.tables for node in nodes if node.accepts}
+    free = {node.name: node.capacity - node.tables for node in nodes if not node.refusal}
     mine = free.get(name, 0)
     return min(mine, -(-lost * mine // sum(free.values()))) if mine else 0
 

@@ -46,7 +46,7 @@ def test_nodes_fill_evenly(capacities: list[int], n_tables: int) -> None:
         chosen = choose(nodes.values(), f"c{n}")
         nodes[chosen.name] = replace(chosen, tables=chosen.tables + 1)
     shares = [node.tables / node.capacity for node in nodes.values()]
-    after_one_more = [(node.tables + 1) / node.capacity for node in nodes.values() if node.accepts]
+    after_one_more = [(node.tables + 1) / node.capacity for node in nodes.values() if not node.refusal]
     assert all(node.tables <= node.capacity for node in nodes.values())
     assert not after_one_more or max(shares) <= min(after_one_more)
 
