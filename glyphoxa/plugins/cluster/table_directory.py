@@ -9,7 +9,6 @@ lost process has not sent is in its spool, and the next node on that machine sen
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -131,9 +130,7 @@ class TableFiles:
 
 def left_behind(settings: Settings) -> list[CampaignId]:
     """Return the campaigns whose tables have a directory here."""
-    with contextlib.suppress(FileNotFoundError):
-        return [CampaignId(each.name) for each in sorted(all_tables(settings).iterdir()) if each.is_dir()]
-    return []
+    return [CampaignId(each.name) for each in sorted(all_tables(settings).glob("*")) if each.is_dir()]
 
 
 def _write(path: Path, content: bytes) -> None:
