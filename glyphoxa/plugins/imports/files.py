@@ -18,7 +18,8 @@ import time
 import unicodedata
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -89,13 +90,9 @@ class SourceFiles:
         left_out: Links, devices, folders that may not be read, and names of several files, of which the last is read.
     """
 
-    def __init__(self, path: Path, files: Iterable[_File], left_out: Iterable[str], progress: Progress) -> None:
-        self._files: dict[str, _File] = {}
-        twice: set[str] = set()
-        for each in files:
-            if each.name in self._files:
-                twice.add(each.name)
-            self._files[each.name] = each
+    def __init__(self, path: Path, files: Sequence[_File], left_out: Iterable[str], progress: Progress) -> None:
+        self._files = {each.name: each for each in files}
+        twice = (name for name, n in Counter(each.name for each in files).items() if n > 1)
         self.path = path
         self.names = tuple(sorted(self._files))
         self.left_out = tuple(sorted({*left_out, *twice}))
