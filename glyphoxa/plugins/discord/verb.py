@@ -7,7 +7,7 @@ import asyncio
 import os
 import signal
 import sys
-from contextlib import suppress
+from contextlib import closing, suppress
 
 from glyphoxa.cli.scope import CAMPAIGN, declared_in, file_named, opened_store, settings_with_memory, stored_campaign
 from glyphoxa.cli.verb import Verb, in_a_loop
@@ -57,11 +57,8 @@ async def _serve(options: argparse.Namespace) -> int:
         for number in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(number, serving.cancel)
         print(f"the bot serves {campaign.name} in Discord   (Ctrl-C ends it)", file=sys.stderr, flush=True)
-        try:
-            with suppress(asyncio.CancelledError):
-                await serving
-        finally:
-            audit.close()
+        with closing(audit), suppress(asyncio.CancelledError):
+            await serving
     return 0
 
 

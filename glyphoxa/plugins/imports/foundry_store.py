@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Final, Generic, TypeVar
@@ -243,16 +244,13 @@ def _remove_obsolete(copy: Path) -> None:
     current = copy / "CURRENT"
     if not current.is_file():
         raise ValueError("CURRENT is missing")
-    manifest = ManifestFile(copy / PurePosixPath(current.read_text().strip()).name)
     live: set[int] = set()
     oldest_log = 0
-    try:
+    with closing(ManifestFile(copy / PurePosixPath(current.read_text().strip()).name)) as manifest:
         for edit in manifest:
             oldest_log = edit.log_number or oldest_log
             live -= {number for _, number in edit.deleted_files}
             live |= {each.file_no for each in edit.new_files}
-    finally:
-        manifest.close()
     tables = {path for path in copy.iterdir() if path.suffix in (".ldb", ".sst")}
     named = {path for path in tables if path.stem.isdecimal() and int(path.stem) in live}
     if missing := live - {int(path.stem) for path in named}:
