@@ -26,7 +26,7 @@ from mcp import Client, MCPError
 from mcp.client.stdio import get_default_environment
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
-from mcp_types import CONNECTION_CLOSED, jsonrpc_message_adapter
+from mcp_types import CONNECTION_CLOSED, Tool, jsonrpc_message_adapter
 
 from glyphoxa.actors.deadline import done_within
 from glyphoxa.actors.supervisor import Supervisor
@@ -49,23 +49,18 @@ _MAX_CHOICE: Final = 80
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,31}")
 
 
-def spec_of(server: str, tool: Mapping[str, Any], *, usual_ms: int) -> ToolSpec | None:
-    """A tool's description for an NPC's model; None if it cannot be offered.
-
-    Args:
-        tool: `name`, `description` and `input_schema` from the server.
-    """
-    if not _NAME.fullmatch(str(tool["name"])):
+def spec_of(server: str, tool: Tool, *, usual_ms: int) -> ToolSpec | None:
+    """A tool's description for an NPC's model; None if it cannot be offered."""
+    if not _NAME.fullmatch(tool.name):
         return None
-    schema = tool["input_schema"] if isinstance(tool["input_schema"], Mapping) else {}
-    properties, required = schema.get("properties") or {}, schema.get("required") or []
+    properties, required = tool.input_schema.get("properties") or {}, tool.input_schema.get("required") or []
     if not isinstance(properties, Mapping) or not isinstance(required, list):
         return None
     shown = {name: one for name, each in properties.items() if (one := _argument(name, each)) is not None}
     if len(shown) > _MAX_ARGUMENTS or any(name not in shown for name in required):
         return None
-    description = plain(str(tool["description"] or tool["name"]), most=_MAX_DESCRIBED)
-    return ToolSpec(f"{server}.{tool['name']}", description, shown, tuple(required), usual_ms)
+    description = plain(tool.description or tool.name, most=_MAX_DESCRIBED)
+    return ToolSpec(f"{server}.{tool.name}", description, shown, tuple(required), usual_ms)
 
 
 def _argument(name: object, schema: object) -> Mapping[str, object] | None:
@@ -363,14 +358,13 @@ class _Server:
             return program(to.command, env={variable: environ[variable] for variable in to.env})
         return address(to.url or "", token=environ[to.token_env].strip() if to.token_env is not None else "")
 
-    def _offered(self, tools: Sequence[Any]) -> tuple[ToolSpec, ...]:
+    def _offered(self, tools: Sequence[Tool]) -> tuple[ToolSpec, ...]:
         allowed = self.settings.tools
         found: list[ToolSpec] = []
         for tool in tools:
             if allowed is not None and tool.name not in allowed:
                 continue
-            as_sent = {"name": tool.name, "description": tool.description, "input_schema": tool.input_schema}
-            spec = spec_of(self.name, as_sent, usual_ms=self.settings.usual_ms)
+            spec = spec_of(self.name, tool, usual_ms=self.settings.usual_ms)
             if spec is None:
                 logger.warning("the tool {!r} of {} cannot be offered", plain(tool.name, most=80), self.name)
             elif len(found) < MAX_TOOLS:

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 
 import pytest
+from mcp_types import Tool
 
 from glyphoxa.domain.budgets import TIER_RULES, TierRule
 from glyphoxa.domain.errors import Unavailable
@@ -137,7 +138,7 @@ async def test_wrong_argument_of_external_tool_never_reaches_it(kind: str, value
 def test_choices_of_external_tool_that_are_too_many_are_examples() -> None:
     def offered(n: int) -> Mapping[str, object]:
         schema = {"properties": {"coin": {"type": "string", "enum": [f"coin {each}" for each in range(n)]}}}
-        spec = spec_of("shop", {"name": "pay", "description": "Pay.", "input_schema": schema}, usual_ms=50)
+        spec = spec_of("shop", Tool(name="pay", description="Pay.", input_schema=schema), usual_ms=50)
         assert spec is not None
         return spec.parameters["coin"]
 
