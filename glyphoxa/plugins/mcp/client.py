@@ -257,11 +257,7 @@ class McpServers:
         """Wait until each server is connected or has failed. Never raises."""
         for name, server in self._servers.items():
             self._supervisor.start(f"MCP server {name}", server.run)
-        tried = [asyncio.create_task(server.tried.wait()) for server in self._servers.values()]
-        if tried:
-            await asyncio.wait(tried, timeout=self._connect_ms / 1_000)
-        for waiting in tried:
-            waiting.cancel()
+        await done_within(self._connect_ms, asyncio.gather(*(each.tried.wait() for each in self._servers.values())))
         for name, server in self._servers.items():
             if server.tools is None:
                 why = server.why or f"it has not answered within {self._connect_ms:,} ms"
