@@ -413,11 +413,9 @@ class Visitor:
             Forbidden: None of their roles allows the action.
         """
         grants = self.grants
-        try:
-            grants.need(action, player)
-        except (NotInvited, Forbidden):
+        if not grants.may(action, player):
             self.record(AuditKind.REFUSED, grants.who, action.value)
-            raise
+            raise Forbidden(action) if grants.held else NotInvited
         return grants
 
     def record(self, kind: AuditKind, who: str = "", what: str = "") -> None:

@@ -106,17 +106,6 @@ class Grants:
             for grant in self.held
         )
 
-    def need(self, action: Action, player: PlayerId | None = None) -> None:
-        """
-        Raises:
-            NotInvited: No role is held at all.
-            Forbidden: None of those that are held allows it.
-        """
-        if not self.held:
-            raise NotInvited
-        if not self.may(action, player):
-            raise Forbidden(action)
-
     @property
     def who(self) -> str:
         """Return the names of the grants, for the audit log; "" of a stranger."""
