@@ -202,10 +202,11 @@ class Links:
             InvalidInput: The file could never be read.
         """
         try:
-            stamp = self._stamp()
-            if self._cached is None or stamp not in (None, self._cached[0]):
-                invitations = self.change(lambda now: (now, now)) if stamp is None else self._read()
-                self._cached = stamp or self._stamp(), invitations
+            with self._naming_disk_errors():
+                stamp = self._stamp()
+                if self._cached is None or stamp not in (None, self._cached[0]):
+                    invitations = self.change(lambda now: (now, now)) if stamp is None else self._read()
+                    self._cached = stamp or self._stamp(), invitations
         except InvalidInput as error:
             if self._cached is None:
                 raise
@@ -225,13 +226,11 @@ class Links:
         Raises:
             InvalidInput: The file cannot be read or written.
         """
-        with self._locked():
+        with self._naming_disk_errors(), open_private(self._path.with_suffix(".lock"), "a") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
             before = Invitations(key=secrets.token_bytes(KEY_BYTES)) if self._stamp() is None else self._read()
             after, returned = change(before)
-            try:
-                replace_file(self._path, after.model_dump_json().encode(), mode=PRIVATE)
-            except OSError as error:
-                raise InvalidInput(f"{self._path}: {error.strerror}") from error
+            replace_file(self._path, after.model_dump_json().encode(), mode=PRIVATE)
         return returned
 
     def _stamp(self) -> tuple[int, int] | None:
@@ -239,30 +238,22 @@ class Links:
             found = self._path.stat()
         except FileNotFoundError:
             return None
-        except OSError as error:
-            raise InvalidInput(f"{self._path}: {error.strerror}") from error
         return found.st_ino, found.st_mtime_ns
 
     def _read(self) -> Invitations:
         try:
             return Invitations.model_validate_json(self._path.read_bytes())
-        except OSError as error:
-            raise InvalidInput(f"{self._path}: {error.strerror}") from error
         except ValidationError as error:
             raise InvalidInput(
                 f"{self._path} does not contain invitations; delete it, and all links are created again"
             ) from error
 
     @contextmanager
-    def _locked(self) -> Iterator[None]:
-        folder = self._path.parent
+    def _naming_disk_errors(self) -> Iterator[None]:
         try:
-            lock = open_private(self._path.with_suffix(".lock"), "a")
-        except OSError as error:
-            raise InvalidInput(f"{folder}: {error.strerror}") from error
-        with lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
             yield
+        except OSError as error:
+            raise InvalidInput(f"{self._path}: {error.strerror}") from error
 
     def served_at(self, url: str) -> None:
         """Set the address of all links, with a trailing slash."""
