@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import takewhile
 from typing import Final
@@ -153,32 +153,27 @@ class Timeline:
             InvalidInput: It has no such ordinal.
         """
         later = {*(await self._last_kept(session, ordinal)).later}
-        events = await all_events(self.world, self.campaign)
-        without = dropped(events)
-        going = tuple(
-            event for event in events if event.seq not in without and _is_learned_after(event, session, ordinal, later)
-        )
         n_utterances = await self.review.talk_after(self.campaign, session, ordinal)
-        return await self._without(events, going, n_utterances=n_utterances)
+        found = await self._without(lambda event: _is_learned_after(event, session, ordinal, later))
+        return replace(found, n_utterances=n_utterances)
 
     async def preview_without(self, said: CitedUtterance) -> Preview:
         """Return what `retract` or `correct` of an utterance would change."""
-        events = await all_events(self.world, self.campaign)
-        without = dropped(events)
         one, place = frozenset({said.utterance_id}), frozenset({(said.session_id, said.ordinal)})
-        going = [event for event in events if event.seq not in without and is_learned_from(event, one, place)]
-        return await self._without(events, going, n_utterances=0)
+        return await self._without(lambda event: is_learned_from(event, one, place))
 
     async def _episodes(self) -> dict[EntityId, str]:
         """Return the entities that hold the summaries of sessions, each with its name for the DM."""
         sessions = await self.review.sessions(self.campaign)
         return {episode_of(each.id): f"Session {number}" for number, each in enumerate(sessions, start=1)}
 
-    async def _without(
-        self, events: Sequence[WorldEvent], going: Sequence[WorldEvent], *, n_utterances: int
-    ) -> Preview:
+    async def _without(self, is_dropped: Callable[[WorldEvent], bool]) -> Preview:
+        """Return what would change without these of the events that still count."""
+        events = await all_events(self.world, self.campaign)
+        without = dropped(events)
+        going = tuple(event for event in events if event.seq not in without and is_dropped(event))
         if not going:
-            return Preview(n_utterances=n_utterances)
+            return Preview()
         taken_back = RolledBack(SessionId(""), 0, tuple(event.seq for event in going))
         then = [*events, WorldEvent(events[-1].seq + 1, Cause("dm", self.now_ms()), taken_back)]
         before = replay(events)
@@ -189,7 +184,7 @@ class Timeline:
             "known again": [fact for fact in changes.facts_put if fact.id not in before.facts],
         }
         told = {title: [one for one in found if not is_bookkeeping(one, episodes)] for title, found in facts.items()}
-        return Preview(tuple(going), {title: found for title, found in told.items() if found}, n_utterances)
+        return Preview(going, {title: found for title, found in told.items() if found})
 
     async def rollback(self, session: SessionId, ordinal: int) -> WorldEvent | None:
         """Return to what was known after the utterance with this ordinal. None if there is nothing to drop.
