@@ -23,6 +23,7 @@ from glyphoxa.dm.actions import (
 )
 from glyphoxa.dm.entities import (
     DM_SPEAKER,
+    MAX_FACTS,
     Decisions,
     NameResolver,
     json_or_text,
@@ -61,7 +62,6 @@ from glyphoxa.world.event_kinds import (
 )
 from glyphoxa.world.event_log import Event, WorldEvent
 
-_MAX_ABOUT_ONE = 10_000
 _MAX_LISTED = 10
 
 
@@ -159,7 +159,7 @@ class FactDesk(Decisions):
         try:
             return await self.find(fact)
         except NotFound as missing:
-            ended = await self.review.ended(self.campaign, fact, limit=_MAX_ABOUT_ONE) if fact else []
+            ended = await self.review.ended(self.campaign, fact, limit=MAX_FACTS) if fact else []
             by_id = {each.fact.id: each for each in reversed(ended)}
             if not by_id:
                 raise
@@ -420,7 +420,7 @@ class FactDesk(Decisions):
         """Return what committed events decided: the facts `about`, and those that state the claims `says`."""
         facts = await self.review.facts(self.campaign, about)
         for claim in says:
-            known = await self.review.current(self.campaign, DM, about=claim.subject, limit=_MAX_ABOUT_ONE)
+            known = await self.review.current(self.campaign, DM, about=claim.subject, limit=MAX_FACTS)
             facts += [fact for fact in known if fact.claim == claim and fact not in facts]
         numbers = tuple(recorded.seq for recorded in made)
         return Decision(numbers, tuple(facts), tuple(await self.review.ended_by(self.campaign, numbers)))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, Final
 
 from glyphoxa.dm.actions import Option, SessionName, action
-from glyphoxa.dm.entities import stated_by_dm, storable
+from glyphoxa.dm.entities import MAX_FACTS, stated_by_dm, storable
 from glyphoxa.dm.ports import CitedUtterance, Review
 from glyphoxa.domain.errors import InvalidInput, NotFound
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId, plain_name
@@ -22,7 +22,6 @@ MAX_CHARACTERS: Final = 4_000
 """Maximum characters of a summary. It precedes the conversation in a prompt, which has at most 1,000 tokens for it."""
 MAX_TITLE: Final = 100
 LAST: Final = "last"
-_MAX_FACTS: Final = 10_000
 _MAX_LISTED: Final = 5
 _SHORT: Final = 10
 """Length of a shortened id: its number in its session, and the end of the session's start time."""
@@ -136,7 +135,7 @@ class SessionDesk:
         return found[0]
 
     async def _known_of(self, episode: EntityId) -> list[Fact]:
-        return await self.review.current(self.campaign, DM, about=episode, limit=_MAX_FACTS)
+        return await self.review.current(self.campaign, DM, about=episode, limit=MAX_FACTS)
 
     async def heard_by(self, session: SessionId, npcs: Iterable[NpcId]) -> list[NpcId]:
         """Return those NPCs that heard any of the session."""
