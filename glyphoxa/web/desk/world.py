@@ -6,7 +6,7 @@ And of the campaign file that describes it: its text, forms that add to it, and 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -418,19 +418,22 @@ def radial(depths: Mapping[str, int], edges: Iterable[tuple[str, str]]) -> dict[
         return {}
     middle = next(iter(depths))
     below = _tree(depths, edges, middle)
-    leaves = _leaves(below, depths)
-    step = _step(depths)
+    fullest = max((n / ring for ring, n in Counter(depths.values()).items() if ring), default=0)
+    step = max(RING, fullest * _ROOM / math.tau)
+    n_leaves = sum(not below[node] for node in depths)
     found: dict[str, Point] = {}
-    waiting = [(middle, 0.0, math.tau)]
-    while waiting:
-        node, begin, end = waiting.pop()
-        angle, radius = (begin + end) / 2, depths[node] * step
-        found[node] = Point(round(radius * math.cos(angle), 1), round(radius * math.sin(angle), 1))
-        at = begin
+
+    def place(node: str, first: int) -> int:
+        """Place a node in the middle of the leaves below it, of which this is the first; return the next leaf."""
+        after = first
         for child in below[node]:
-            share = (end - begin) * leaves[child] / sum(leaves[each] for each in below[node])
-            waiting.append((child, at, at + share))
-            at += share
+            after = place(child, after)
+        after = max(after, first + 1)  # a leaf is its own
+        angle, radius = math.tau * (first + after) / 2 / n_leaves, depths[node] * step
+        found[node] = Point(round(radius * math.cos(angle), 1), round(radius * math.sin(angle), 1))
+        return after
+
+    place(middle, 0)
     return found
 
 
@@ -446,18 +449,3 @@ def _tree(depths: Mapping[str, int], edges: Iterable[tuple[str, str]], middle: s
             above = next((each for each in joined[node] if depths.get(each, depth) < depth), middle)
             below[above].append(node)
     return below
-
-
-def _leaves(below: Mapping[str, Sequence[str]], depths: Mapping[str, int]) -> dict[str, int]:
-    """Return the number of leaves below each node; a leaf counts itself."""
-    counted: dict[str, int] = {}
-    for node in sorted(depths, key=lambda each: -depths[each]):
-        counted[node] = sum(counted[child] for child in below[node]) or 1
-    return counted
-
-
-def _step(depths: Mapping[str, int]) -> float:
-    fullest = max(
-        (sum(each == ring for each in depths.values()) / ring for ring in set(depths.values()) - {0}), default=0
-    )
-    return max(RING, fullest * _ROOM / math.tau)
