@@ -171,11 +171,12 @@ class DeskFrame:
                 async with asyncio.timeout(None if may_last else WITHIN_S):
                     return await page(self, request)
             except TimeoutError:
-                return self._problem(f"this page was not ready within {WITHIN_S:.0f} s; try again", 503)
+                text = f"this page was not ready within {WITHIN_S:.0f} s; try again"
+                return self.page("problem", status_code=503, message=text)
             except (InvalidInput, Unavailable) as error:
                 if isinstance(error, Unavailable):
                     logger.warning("the desk: {}", error)
-                return self._problem(str(error), problem_of(error).status)
+                return self.page("problem", status_code=problem_of(error).status, message=str(error))
 
         return answer
 
@@ -199,14 +200,10 @@ class DeskFrame:
         """Open the desk in the current state. Raises: InvalidInput: There is no memory. Unavailable: It is away."""
         return await desk_of(self.memory())
 
-    def page(self, name: str, request: Request | None = None, /, **shown: object) -> HTMLResponse:
+    def page(
+        self, name: str, request: Request | None = None, /, *, status_code: int = 200, **shown: object
+    ) -> HTMLResponse:
         """Render a template; with `request`, also the line about what was just done."""
-        return self._rendered(name, 200, "" if request is None else request.query_params.get("done", ""), shown)
-
-    def _problem(self, message: str, status: int) -> HTMLResponse:
-        return self._rendered("problem", status, "", {"message": message})
-
-    def _rendered(self, name: str, status: int, done: str, shown: Mapping[str, object]) -> HTMLResponse:
         template = self._templates.get_template(f"{name}.html")
         campaign = self.table.campaign
         text = template.render(
@@ -216,11 +213,11 @@ class DeskFrame:
             language=campaign.language,
             session=self.table.session,
             has_memory=self._source is not None,
-            done=done,
+            done="" if request is None else request.query_params.get("done", ""),
             decisions=DECISIONS,
             **shown,
         )
-        return HTMLResponse(text, status)
+        return HTMLResponse(text, status_code)
 
 
 @dataclass(frozen=True, slots=True)
