@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -397,15 +397,7 @@ class _Web:
         if self._consents is None:
             return None
         text = self._consents.text_in(language)
-        return {
-            "text": text.digest,
-            "language": text.language,
-            "title": text.title,
-            "lines": list(text.lines),
-            "agree": text.agree,
-            "decline": text.decline,
-            "given_at_ms": self._consents.given_at_ms(grants, player),
-        }
+        return {**asdict(text), "text": text.digest, "given_at_ms": self._consents.given_at_ms(grants, player)}
 
     def _may_be_heard(self, grants: Grants, player: PlayerId, sdp: str) -> bool:
         """Return whether an offer sends no sound, or its sender has agreed to be heard."""
