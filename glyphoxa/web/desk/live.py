@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 from urllib.parse import quote, urlencode
@@ -164,16 +165,13 @@ def pace(turns: Sequence[TurnRecord]) -> Shown:
     """
     timed = [(each, ms) for each in turns if (ms := each.first_audio_ms) is not None]
     times = [ms for _, ms in timed]
-    outcomes: dict[str, int] = {}
-    for each in turns:
-        outcomes[turn_told.outcome(each)] = outcomes.get(turn_told.outcome(each), 0) + 1
     longest = max(times, default=1) or 1
     return {
         "n": len(turns),
         "n_timed": len(timed),
         "median": _seconds(np.percentile(times, 50) if times else None),
         "most": _seconds(np.percentile(times, 95) if times else None),
-        "outcomes": sorted(outcomes.items(), key=lambda each: -each[1]),
+        "outcomes": Counter(map(turn_told.outcome, turns)).most_common(),
         "width": max(1, len(timed)) * (_BAR + 1),
         "height": _HEIGHT,
         "bars": [
