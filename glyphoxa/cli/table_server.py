@@ -13,7 +13,7 @@ import platform
 import socket
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 from urllib.parse import urlsplit
 
@@ -250,34 +250,27 @@ def entrance_to(campaign: Campaign, address: PageAddress, settings: Settings) ->
     Raises:
         InvalidInput: Links cannot be kept in the data directory.
     """
-    hosts = address.hosts
     tables = [player.name for player in campaign.players if player.table]
     text, *others = (
         consent_text(settings, language=each, tables=tables) for each in (campaign.language, *CONSENT_LANGUAGES)
     )
     consents = ConsentRegister(consents_path(settings.data_directory, campaign.id), text, others=others)
+    entrance = Entrance(allowed_hosts=address.hosts, ice_servers=address.ice_servers, consents=consents)
     if address.is_open:
-        yield Entrance(allowed_hosts=hosts, ice_servers=address.ice_servers, consents=consents), []
+        yield entrance, []
         return
     links = Links(campaign, settings.data_directory)
     links.served_at(address.players)
     log = AuditLog(audit_path(settings.data_directory, campaign.id))
     log.record(AuditKind.OPENED, what=address.players)
     try:
-        entrance = Entrance(
-            links,
-            allowed_hosts=hosts,
-            ice_servers=address.ice_servers,
-            is_secure=address.players.startswith("https:"),
-            record=log.record,
-            consents=consents,
-        )
+        is_secure = address.players.startswith("https:")
         lines = [*invitation_lines(links), *address.remarks]
         if address.tls is not None:
             lines.append(f"the certificate's fingerprint (SHA-256) is {fingerprint(address.tls)}")
         if links.remark:
             lines.append(links.remark)
-        yield entrance, lines
+        yield replace(entrance, links=links, is_secure=is_secure, record=log.record), lines
     finally:
         log.record(AuditKind.CLOSED)
         log.close()
