@@ -62,7 +62,7 @@ class Ending:
         self._wake.setblocking(False)
         self._wakeup_before = signal.set_wakeup_fd(self._wake.fileno(), warn_on_full_buffer=False)
         for number in _SIGNALS:
-            self._handlers[number] = signal.signal(number, _heard_by_the_thread)
+            self._handlers[number] = signal.signal(number, lambda *_: None)  # the thread hears it
         threading.Thread(target=self._listen, name="ending", daemon=True).start()
         return self
 
@@ -137,6 +137,3 @@ class Ending:
             words = "what was said is on disk" if is_written else "some of what was said last could not be written"
             os.write(2, f"glyphoxa: {why or 'stopped'}; {words}\n".encode())
         os._exit(self.code)
-
-
-def _heard_by_the_thread(number: int, frame: FrameType | None) -> None: ...

@@ -113,10 +113,6 @@ def _routed_address(family: int) -> str | None:
 Handler = Callable[[asyncio.AbstractEventLoop, dict[str, Any]], object]
 
 
-def _default(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    loop.default_exception_handler(context)
-
-
 def _most_connections() -> int:
     """Return a share of this process's file descriptors; files, database and sound need the others."""
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
@@ -210,16 +206,16 @@ class Server(uvicorn.Server):
         """Serve until stopped. On return connections are closed and the app's lifespan has ended."""
         loop = asyncio.get_running_loop()
         before = loop.get_exception_handler()
-        loop.set_exception_handler(partial(self._on_trouble, before or _default))
+        loop.set_exception_handler(partial(self._on_trouble, before))
         try:
             await self.serve(sockets=[listener])
         finally:
             loop.set_exception_handler(before)
 
-    def _on_trouble(self, otherwise: Handler, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    def _on_trouble(self, before: Handler | None, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """Log a lack of file descriptors now and then: asyncio reports it for each connection."""
         if "accept() out of system resource" not in context.get("message", ""):
-            otherwise(loop, context)
+            before(loop, context) if before is not None else loop.default_exception_handler(context)
         elif loop.time() - self._complained_s > COMPLAIN_EVERY_S:
             self._complained_s = loop.time()
             logger.warning("no file descriptor is left for another browser's connection; trying again each second")
