@@ -10,7 +10,6 @@ The DM's link is valid once: it contains a code, whose digest is stored until th
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import secrets
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -160,12 +159,12 @@ class Invitations(BaseModel):
         """
         from itsdangerous import URLSafeSerializer
 
-        using = {"key_derivation": "hmac", "digest_method": hashlib.sha256}
+        using = {"key_derivation": "hmac", "digest_method": sha256}
         return URLSafeSerializer(self.key, salt=f"glyphoxa.{purpose}", signer_kwargs=using)
 
 
 def _digest(code: str) -> str:
-    return hashlib.sha256(code.encode()).hexdigest()
+    return sha256(code.encode()).hexdigest()
 
 
 T = TypeVar("T")

@@ -41,30 +41,24 @@ from glyphoxa.web.access.roles import Grant, Grants, Role
 T = TypeVar("T")
 
 
-def lines_in(path: Path) -> list[str]:
-    """Return the lines of a file; none if there is no such file.
-
-    Raises:
-        OSError: It cannot be read.
-    """
+def _lines(path: Path) -> list[str]:
+    """Return the lines of a file; none if there is no such file. Raises: Unavailable: It cannot be read."""
     try:
         return path.read_text("utf-8", errors="replace").splitlines()
     except FileNotFoundError:
         return []
+    except OSError as error:
+        raise Unavailable(f"{path} cannot be read: {error.strerror}; try again") from error
 
 
 def entries_in(path: Path, kind: TypeAdapter[T]) -> list[T]:
     """Return the entries of a file of JSON lines, oldest first. A line that a killed process left torn is skipped.
 
     Raises:
-        InvalidInput: The file cannot be read.
+        Unavailable: The file cannot be read.
     """
-    try:
-        lines = lines_in(path)
-    except OSError as error:
-        raise InvalidInput(f"{path}: {error.strerror}") from error
     found = []
-    for line in lines:
+    for line in _lines(path):
         with suppress(ValidationError):
             found.append(kind.validate_json(line))
     return found
@@ -308,7 +302,7 @@ class ConsentRegister:
         others: The same in other languages.
 
     Raises:
-        InvalidInput: The file cannot be read.
+        Unavailable: The file cannot be read.
     """
 
     def __init__(self, path: Path, text: ConsentText, *, others: Iterable[ConsentText] = ()) -> None:
@@ -428,13 +422,6 @@ def _entry(line: str) -> Mapping[str, Any]:
 
 def _is_about(player: PlayerId, entry: Mapping[str, Any]) -> bool:
     return f"player:{player}" == entry.get("who") or player in (entry.get("player"), entry.get("what"))
-
-
-def _lines(path: Path) -> list[str]:
-    try:
-        return lines_in(path)
-    except OSError as error:
-        raise Unavailable(f"{path} cannot be read: {error.strerror}; try again") from None
 
 
 def _replace(path: Path, lines: list[str]) -> None:
