@@ -113,17 +113,16 @@ class Verb(Generic[A]):
 
         return declare
 
-    def itself(self, *arguments: Argument, text: str = "", **defaults: Any) -> Callable[[A], A]:
+    def itself(self, *arguments: Argument, text: str = "") -> Callable[[A], A]:
         """Declare what the verb does without an action. Options before an action also hold for the action, unless
         repeated after it.
 
         Args:
             text: A long description; default: its line in the help of all verbs.
-            defaults: Values for options that only actions have.
         """
 
         def declare(act: A) -> A:
-            self._itself, self._text = _Act(self._call, act, (*self._common, *arguments), defaults), text
+            self._itself, self._text = _Act(self._call, act, (*self._common, *arguments)), text
             return act
 
         return declare
@@ -140,7 +139,6 @@ class Verb(Generic[A]):
         parser = verbs.add_parser(name, description=self._text or text, epilog=f"Example: {example}" if example else "")
         if self._itself is not None:
             self._itself.fill(parser)
-            parser.set_defaults(**self._itself.told)
         else:
             parser.set_defaults(run=lambda _options: _help_of(parser), parser=parser)
         if not self._actions:

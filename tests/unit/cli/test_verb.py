@@ -21,8 +21,10 @@ def command_line(verb: Verb, *arguments: str) -> argparse.Namespace:  # type: ig
 def a_verb() -> Verb:  # type: ignore[type-arg]
     verb = Verb(at_once, common=(argument("--config", metavar="FILE"),))
 
-    @verb.itself(deep=False)
-    @verb.action("what there is", argument("--deep", help="all of it"), argument("words", nargs="*"))
+    deep = argument("--deep", help="all of it")
+
+    @verb.itself(deep)
+    @verb.action("what there is", deep, argument("words", nargs="*"))
     def _list(options: argparse.Namespace) -> int:
         return 10 if options.deep else 1
 
