@@ -33,6 +33,7 @@ from glyphoxa.cli.scope import (
     CONFIG,
     SESSION,
     YES,
+    as_it_is,
     campaign_argument,
     desk_in,
     goes_on,
@@ -84,6 +85,7 @@ _MOST_TURNS = 100_000
 _FILE = argument("file", type=Path, help="a campaign file (YAML)")
 
 VERB = Verb(in_a_loop)
+_STORED = Verb(in_scope(as_it_is, to_hold="campaigns"), of=VERB)
 
 
 # Bringing in
@@ -233,16 +235,14 @@ async def _list(options: argparse.Namespace) -> int:
     return show_rows(("id", "name", "utterances"), rows, nothing=nothing)
 
 
-@VERB.action(
+@_STORED.action(
     "show a stored campaign: its entities, and what they are related to",
-    campaign_argument("id", nargs="?", otherwise="default: that of the settings, or the only one stored"),
+    campaign_argument("campaign", nargs="?", otherwise="default: that of the settings, or the only one stored"),
     CONFIG,
 )
-async def _show(options: argparse.Namespace) -> int:
-    settings = settings_with_memory(options.config, to_hold="campaigns")
-    async with opened_store(settings) as store:
-        campaign = await store.campaigns.get(await stored_campaign(store, options.id, settings))
-        world = await store.world.now(campaign.id)
+async def _show(scope: Scope, _options: argparse.Namespace) -> int:
+    campaign = await scope.store.campaigns.get(scope.campaign)
+    world = await scope.store.world.now(campaign.id)
     print(f"{campaign.name} ({campaign.id}), {campaign.language}")
     for what, names in (
         ("NPCs", [npc.name for npc in campaign.npcs]),
@@ -272,26 +272,24 @@ def _related(entity: EntityId, world: WorldState, words: RelationWords) -> str:
     return ", ".join(related)
 
 
-@VERB.action(
+@_STORED.action(
     "copy a campaign with its history to a new id; changes to one do not affect the other",
-    campaign_argument("id", otherwise="the one to copy"),
+    campaign_argument("campaign", otherwise="the one to copy"),
     argument("new", type=CampaignId, metavar="NEW", help="the id of the copy"),
     argument("--name", metavar="NAME", help="the new campaign's name; default: its id"),
     CONFIG,
 )
-async def _fork(options: argparse.Namespace) -> int:
+async def _fork(scope: Scope, options: argparse.Namespace) -> int:
     check_new_id(options.new)
-    async with opened_store(settings_with_memory(options.config, to_hold="campaigns")) as store:
-        campaign = await stored_campaign(store, options.id)
-        await store.world.fork(campaign, options.new, name=options.name or options.new)
-    print(f"{options.new} is a copy of {campaign}; changes to one do not affect the other")
+    await scope.store.world.fork(scope.campaign, options.new, name=options.name or options.new)
+    print(f"{options.new} is a copy of {scope.campaign}; changes to one do not affect the other")
     return 0
 
 
 # Between databases
 
 
-@VERB.action(
+@_STORED.action(
     "export a whole campaign to one file, or the part that players may know",
     argument("file", type=Path, help="the file to write (JSON); it must not exist"),
     *CAMPAIGN,
@@ -303,7 +301,7 @@ async def _fork(options: argparse.Namespace) -> int:
     argument("--without-talk", help="only the world, without transcripts: for another table"),
     argument("--with-embeddings", help="also the vectors of utterances and entities, for a database with their model"),
 )
-async def _export(options: argparse.Namespace) -> int:
+async def _export(scope: Scope, options: argparse.Namespace) -> int:
     """
     Raises:
         InvalidInput: The file is there already or cannot be written; or the campaign has secrets, and nobody said that
@@ -311,22 +309,19 @@ async def _export(options: argparse.Namespace) -> int:
     """
     if options.player_safe and options.with_embeddings:
         raise InvalidInput("--player-safe has no embeddings: leave out --with-embeddings")
-    settings = settings_with_memory(options.config, to_hold="campaigns")
-    talk = not options.without_talk
-    async with opened_store(settings) as store:
-        campaign = await stored_campaign(store, options.campaign, settings)
-        if options.addressees:
-            lines = [json.dumps(each, ensure_ascii=False) for each in await _address_cases(store, campaign)]
-            write_new_file(options.file, "".join(f"{line}\n" for line in lines).encode())
-            print(f"{options.file}: {counted(len(lines), 'line')}")
-            return 0
-        with new_file(options.file) as file:
-            if options.player_safe:
-                bundle = await export_for_players(store.database, campaign, file, transcript=talk)
-            else:
-                parts = Parts(talk, options.with_embeddings, options.with_secrets)
-                bundle = await export_campaign(store.database, campaign, file, parts)
-            n_bytes = file.tell()
+    store, campaign, talk = scope.store, scope.campaign, not options.without_talk
+    if options.addressees:
+        lines = [json.dumps(each, ensure_ascii=False) for each in await _address_cases(store, campaign)]
+        write_new_file(options.file, "".join(f"{line}\n" for line in lines).encode())
+        print(f"{options.file}: {counted(len(lines), 'line')}")
+        return 0
+    with new_file(options.file) as file:
+        if options.player_safe:
+            bundle = await export_for_players(store.database, campaign, file, transcript=talk)
+        else:
+            parts = Parts(talk, options.with_embeddings, options.with_secrets)
+            bundle = await export_campaign(store.database, campaign, file, parts)
+        n_bytes = file.tell()
     print(f"{options.file}: {bundle.campaign.name} ({campaign}), {_held(bundle.n_rows)}, {n_bytes:,} bytes")
     return 0
 
