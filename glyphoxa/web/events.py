@@ -128,8 +128,12 @@ def event_json(event: TableEvent, campaign: Campaign, may_show: MayShow = lambda
             }
         case NothingSaid(player, at_ms):
             return {"type": "nothing_said", "player": player, "at_ms": at_ms}
-        case UtteranceKept() | UtteranceRevised() | UtteranceRetracted():
-            return _of_utterance(event)
+        case UtteranceKept(utterance):
+            return _utterance_json(utterance)
+        case UtteranceRevised(utterance):
+            return {**_utterance_json(utterance), "type": "revised"}
+        case UtteranceRetracted(utterance, is_retracted):
+            return {"type": "retracted", "id": utterance.id, "is_retracted": is_retracted}
         case NpcThinks(npc, name, turn, player, at_ms):
             return {"type": "npc_thinks", "npc": npc, "name": name, "turn": turn, "player": player, "at_ms": at_ms}
         case NpcSpeaks(npc, name, turn, text, at_ms):
@@ -138,12 +142,10 @@ def event_json(event: TableEvent, campaign: Campaign, may_show: MayShow = lambda
             return {"type": "npc_silent", "npc": npc, "turn": turn, "at_ms": at_ms}
         case TurnFinished(turn_record):
             return _turn_json(turn_record, campaign)
-        case SceneChanged(scene, at_ms):
-            return {"type": "scene", "scene": scene_json(scene, campaign, may_show), "at_ms": at_ms}
         case Whispered(player, text, at_ms):
             return {"type": "whisper", "to": player, "text": text, "at_ms": at_ms}
-        case NpcsGetReady() | MemoryChanged() | Degraded() | PauseChanged() | SessionEnds():
-            return _condition_json(event, campaign)
+        case SceneChanged() | NpcsGetReady() | MemoryChanged() | Degraded() | PauseChanged() | SessionEnds():
+            return _condition_json(event, campaign, may_show)
         case _:
             assert_never(event)
 
@@ -153,10 +155,14 @@ def _partial(player: PlayerId, heard: Heard, at_ms: int) -> Json:
 
 
 def _condition_json(
-    event: NpcsGetReady | MemoryChanged | Degraded | PauseChanged | SessionEnds, campaign: Campaign
+    event: SceneChanged | NpcsGetReady | MemoryChanged | Degraded | PauseChanged | SessionEnds,
+    campaign: Campaign,
+    may_show: MayShow,
 ) -> Json:
     """Describe a change of the table's state."""
     match event:
+        case SceneChanged(scene, at_ms):
+            return {"type": "scene", "scene": scene_json(scene, campaign, may_show), "at_ms": at_ms}
         case NpcsGetReady(names, at_ms):
             return {"type": "getting_ready", "npcs": list(names), "at_ms": at_ms}
         case MemoryChanged(health, at_ms):
@@ -169,16 +175,6 @@ def _condition_json(
             return {"type": "session_ends", "at_ms": at_ms}
         case _:
             assert_never(event)
-
-
-def _of_utterance(event: UtteranceKept | UtteranceRevised | UtteranceRetracted) -> Json:
-    match event:
-        case UtteranceKept(utterance):
-            return _utterance_json(utterance)
-        case UtteranceRevised(utterance):
-            return {**_utterance_json(utterance), "type": "revised"}
-        case UtteranceRetracted(utterance, is_retracted):
-            return {"type": "retracted", "id": utterance.id, "is_retracted": is_retracted}
 
 
 def _utterance_json(utterance: Utterance) -> Json:
