@@ -66,10 +66,6 @@ class HowItEnds(Protocol):
     def closed(self, code: int) -> None: ...
 
 
-OpenTable = Callable[..., Awaitable[OpenedTable]]
-"""See `glyphoxa.app.table.open_table`."""
-
-
 @dataclass(frozen=True, slots=True)
 class TableServer:
     """The campaign and session to play, and where they are served.
@@ -86,7 +82,7 @@ class TableServer:
     session: str | None
     address: PageAddress
     listener: socket.socket
-    open_table: OpenTable = open_table
+    open_table: Callable[..., Awaitable[OpenedTable]] = open_table
     say: Callable[[str], None] = say
     on_open: Callable[[TableSession], None] = lambda _: None
 

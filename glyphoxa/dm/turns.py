@@ -288,12 +288,8 @@ class TurnDesk:
 
     async def _missing(self, turn: str, *, session: SessionId | None, npc: NpcId | None) -> str:
         known = [each.id for each in await self.latest(session=session, npc=npc, limit=_MAX_COMPARED)]
-        of = "".join(
-            [
-                f" of session {session!r}" if session is not None else "",
-                f" to {self.resolver.person(npc)}" if npc is not None else "",
-            ]
-        )
+        of = "" if session is None else f" of session {session!r}"
+        of += "" if npc is None else f" to {self.resolver.person(npc)}"
         if not known:
             return f"no turn{of} in campaign {self.campaign!r} yet"
         near = did_you_mean(turn, [*known, *map(short, known)]) if turn else ""

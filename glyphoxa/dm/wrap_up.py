@@ -35,7 +35,7 @@ from glyphoxa.domain.ids import EntityId, FactId, UtteranceId
 from glyphoxa.domain.knowledge import NEVER, Claim, EndedFact, Fact, Provenance, Visibility, witnessed_by
 from glyphoxa.judgement.safety import Judged
 from glyphoxa.language.sentences import shortened
-from glyphoxa.language.text import Text, Weights, log_odds, shipped, stem_of_content
+from glyphoxa.language.text import Text, log_odds, shipped, stem_of_content
 from glyphoxa.language.words import fold
 from glyphoxa.transcript.sessions import SummarySentence
 from glyphoxa.world.event_kinds import FactConfirmed, FactRejected, FactReplaced, FactStated
@@ -175,13 +175,11 @@ class WrapUp:
     Args:
         entities: Those that a fact may be about, by id.
         place_of: Returns where a line was said, for a speaker outside the story.
-        weights: Those of the signs of a remark; None: the shipped ones.
     """
 
     selection: LineSelection
     entities: Mapping[EntityId, Entity]
     place_of: Callable[[Utterance], EntityId | None]
-    weights: Weights | None = None
 
     def proposals(
         self,
@@ -240,7 +238,7 @@ class WrapUp:
             is_kept = salience.is_kept if verdict is None else verdict.judgement.may_extract
             if each.utterance.id in told and is_kept and not salience.asks_to_forget:
                 learned.add(each.ordinal)
-        weights = self.weights or shipped(__package__, "wrap_up")
+        weights = shipped(__package__, "wrap_up")
         rated = [(log_odds(remark.signs, weights), remark) for remark in self.remarks(said)]
         lines = [remark.line.ordinal for _, remark in rated]
         for odds, remark in rated:

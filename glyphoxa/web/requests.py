@@ -28,8 +28,6 @@ from glyphoxa.web.access.roles import Refusal
 from glyphoxa.web.seats import NotNow
 
 _T = TypeVar("_T")
-Values = dict[str, str | int]
-"""See `Refusal`."""
 
 CONTENT_SECURITY_POLICY = "; ".join(
     (
@@ -212,7 +210,7 @@ class PageProblem:
     code: str
     message: str
     status: int
-    values: Values = field(default_factory=dict)
+    values: dict[str, str | int] = field(default_factory=dict)
 
     def answer(self) -> JSONResponse:
         error = {"code": self.code, "message": self.message, "values": self.values}
