@@ -39,7 +39,6 @@ from glyphoxa.cli.scope import (
     goes_on,
     in_scope,
     inspection_of,
-    is_number,
     new_file,
     npc_called,
     opened,
@@ -54,6 +53,7 @@ from glyphoxa.config.campaign_edit import template
 from glyphoxa.config.campaign_file import CampaignFile, read_campaign
 from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.dm.campaign_bundle import check_new_id
+from glyphoxa.dm.sessions import is_number
 from glyphoxa.dm.turns import address_cases
 from glyphoxa.domain.budgets import STANDING_TOKENS
 from glyphoxa.domain.calendar import StoryCalendar
@@ -389,7 +389,7 @@ async def _bound(store: Store, file: BinaryIO, options: argparse.Namespace, sett
         session, _, ordinal = options.bind.rpartition(":")
         if not session or not is_number(ordinal):
             raise InvalidInput(f"--bind {options.bind}: write {_RESTORE}, {_LATEST} or SESSION:ORDINAL, such as 2:15")
-        place = Place(campaign, await stored_session(inspection_of(store), campaign, session), int(ordinal))
+        place = Place(campaign, await stored_session(store, campaign, session), int(ordinal))
     now_ms = time.time_ns() // 1_000_000
     bundled, events = await bind_campaign(store.database, store.world, file, place, now_ms=now_ms)
     cause = events[0].cause if events else None

@@ -24,7 +24,6 @@ from glyphoxa.app.engines import read_playable
 from glyphoxa.cli.render import show_facts, show_result, show_rows
 from glyphoxa.cli.scope import (
     CAMPAIGN,
-    LAST,
     ONE_SESSION,
     YES,
     answer_to,
@@ -40,6 +39,7 @@ from glyphoxa.config.campaign_edit import AtomicFile, additions, insert_all, sta
 from glyphoxa.config.located_yaml import text_of
 from glyphoxa.dm.actions import ACTIONS, DmAction, Option
 from glyphoxa.dm.facts import Decision
+from glyphoxa.dm.sessions import LAST
 from glyphoxa.dm.wording import plain
 from glyphoxa.dm.wrap_up import FactProposal, LineDecision
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput

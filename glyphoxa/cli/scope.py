@@ -26,6 +26,7 @@ from glyphoxa.cli.verb import Argument, argument
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.dm.entities import NameResolver
+from glyphoxa.dm.sessions import LAST, session_named
 from glyphoxa.domain.errors import GlyphoxaError, InvalidInput, NotFound, listed, nearest
 from glyphoxa.domain.files import PRIVATE, new_version
 from glyphoxa.domain.ids import CampaignId, SessionId
@@ -40,9 +41,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-LAST: Final = "last"
 _MOST_LISTED: Final = 12
-_MOST_DIGITS: Final = 9
 
 
 # Options
@@ -181,9 +180,7 @@ def in_scope(
         async with opened_store(settings) as store:
             campaign = await stored_campaign(store, options.campaign, settings)
             if getattr(options, "session", None) is not None:
-                options.session = await stored_session(
-                    inspection_of(store), campaign, options.session, takes_new=takes_new
-                )
+                options.session = await stored_session(store, campaign, options.session, takes_new=takes_new)
             return await act(await make(Scope(store, settings, campaign)), options)
 
     return lambda options, act: asyncio.run(run(options, act))
@@ -312,51 +309,17 @@ def inspection_of(store: Store) -> PostgresInspection:
     return PostgresInspection(store.database)
 
 
-async def stored_session(
-    inspection: PostgresInspection, campaign: CampaignId, wanted: str, *, takes_new: bool = False
-) -> SessionId:
-    """Return the session that was named by number, `last` or id.
-
-    Args:
-        takes_new: Whether an id of which nothing is stored is one all the same.
-
-    Raises:
-        NotFound: There is no such session.
-    """
-    sessions = await inspection.entries_per_session(campaign)
-    ids = [each.id for each in sessions]
-    if wanted in ids:
-        return SessionId(wanted)
-    if wanted == LAST and sessions:
-        return max(sessions, key=lambda each: each.last_at_ms or 0).id
-    if is_number(wanted) and 1 <= int(wanted) <= len(ids):
-        return ids[int(wanted) - 1]
-    if takes_new and wanted != LAST and not is_number(wanted):
-        return SessionId(wanted)
-    if not ids:
-        raise NotFound(f"no session {wanted!r} in campaign {campaign!r}: nothing was said in it yet")
-    raise NotFound(
-        f"no session {wanted!r} in campaign {campaign!r}: {_near(wanted, ids)}valid: {_numbers(ids)}, {LAST}"
-    )
+async def stored_session(store: Store, campaign: CampaignId, wanted: str, *, takes_new: bool = False) -> SessionId:
+    """Return the session that was named by number, `last` or id; see `session_named`."""
+    return await session_named(wanted, campaign, inspection_of(store), store.talk_search, takes_new=takes_new)
 
 
-async def session_or_other(inspection: PostgresInspection, campaign: CampaignId, wanted: str) -> str:
+async def session_or_other(store: Store, campaign: CampaignId, wanted: str) -> str:
     """Return the id of the named session, or the text itself if it names none."""
     try:
-        return await stored_session(inspection, campaign, wanted)
+        return await stored_session(store, campaign, wanted)
     except NotFound:
         return wanted
-
-
-def is_number(wanted: str) -> bool:
-    return wanted.isdecimal() and len(wanted) <= _MOST_DIGITS
-
-
-def _numbers(ids: Sequence[SessionId]) -> str:
-    """List the sessions as "1 (s1), 2 (s2)"; only the range if they are many."""
-    if len(ids) > _MOST_LISTED:
-        return f"1 to {len(ids)}, an id as `glyphoxa show sessions` shows it"
-    return ", ".join(f"{number} ({session})" for number, session in enumerate(ids, start=1))
 
 
 # What the user means

@@ -15,7 +15,6 @@ from glyphoxa.app.scope import Scope
 from glyphoxa.cli.render import show_events, show_fact, show_facts, show_lines, show_rows
 from glyphoxa.cli.scope import (
     CAMPAIGN,
-    LAST,
     ONE_SESSION,
     desk_in,
     embedder_or_words,
@@ -34,6 +33,7 @@ from glyphoxa.cli.verb import Verb, argument, in_a_loop, limit, one_of
 from glyphoxa.config.settings import Settings, read_settings
 from glyphoxa.dm import turns
 from glyphoxa.dm.entities import MAX_FACTS, NameResolver
+from glyphoxa.dm.sessions import LAST
 from glyphoxa.dm.sessions import short as short_utterance
 from glyphoxa.dm.timeline import beginning_of
 from glyphoxa.dm.wording import plain, printable
@@ -172,7 +172,7 @@ async def _facts(desk: Desk, options: argparse.Namespace) -> int:
     who = "" if options.viewer is None else desk.resolver.person(desk.resolver.npc(options.viewer))
     as_of, nothing = "", f"{who} knows nothing" if who and about is None else "nothing is known"
     if options.as_of is not None:
-        as_of, nothing = await session_or_other(desk.inspection, desk.campaign, options.as_of), "nothing was known"
+        as_of, nothing = await session_or_other(desk.store, desk.campaign, options.as_of), "nothing was known"
     facts, names = await desk.timeline.known(viewer, about=about, as_of=as_of, limit=options.limit)
     how = None
     if not isinstance(viewer, Dm):
@@ -547,7 +547,7 @@ async def _composed(
     if options.session is not None:
         if store is None:
             raise NotFound(f"no session {options.session!r} in campaign {campaign.id!r}: nothing of it is stored")
-        session = await stored_session(inspection_of(store), campaign.id, options.session)
+        session = await stored_session(store, campaign.id, options.session)
         said = await store.log.recent(campaign.id, session, since_ms=0, limit=SAID_BEFORE)
     scene = None if options.scene is None else campaign.scene(options.scene)
     rehearsal, player = Rehearsal(settings, store, campaign, session, said), _player(campaign, options.player)

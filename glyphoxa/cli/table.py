@@ -21,13 +21,10 @@ from glyphoxa.cli.render import show_rows
 from glyphoxa.cli.scope import (
     CAMPAIGN,
     CONFIG,
-    LAST,
     as_it_is,
     campaign_argument,
     file_or_stored,
     in_scope,
-    inspection_of,
-    is_number,
     opened_store,
     say,
     session_argument,
@@ -38,6 +35,7 @@ from glyphoxa.cli.scope import (
 from glyphoxa.cli.verb import Argument, Verb, argument, at_once, limit, one_of
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.settings import Settings, read_settings
+from glyphoxa.dm.sessions import LAST, is_number
 from glyphoxa.dm.wording import plain
 from glyphoxa.domain.campaign import Campaign
 from glyphoxa.domain.errors import InvalidInput, NotFound
@@ -157,7 +155,7 @@ async def session_to_open(wanted: str, settings: Settings, campaign: Campaign | 
         return SessionId(wanted)
     async with opened_store(with_memory(settings, to_hold="sessions, so they have no numbers")) as store:
         found = await stored_campaign(store, None if campaign is None else campaign.id, settings)
-        return await stored_session(inspection_of(store), found, wanted)
+        return await stored_session(store, found, wanted)
 
 
 def choose(

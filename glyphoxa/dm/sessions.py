@@ -9,7 +9,7 @@ from typing import Annotated, Final
 from glyphoxa.dm.actions import Option, SessionName, action
 from glyphoxa.dm.entities import MAX_FACTS, stated_by_dm, storable
 from glyphoxa.dm.ports import CitedUtterance, Review
-from glyphoxa.domain.errors import InvalidInput, NotFound
+from glyphoxa.domain.errors import InvalidInput, NotFound, nearest
 from glyphoxa.domain.ids import CampaignId, EntityId, NpcId, SessionId, UtteranceId, plain_name
 from glyphoxa.domain.knowledge import DM, PUBLIC, Claim, Fact, Visibility, witnessed_by
 from glyphoxa.transcript.ports import TalkFilter, TalkSearch
@@ -23,6 +23,8 @@ MAX_CHARACTERS: Final = 4_000
 MAX_TITLE: Final = 100
 LAST: Final = "last"
 _MAX_LISTED: Final = 5
+_MOST_NUMBERED: Final = 12
+_MOST_DIGITS: Final = 9
 _SHORT: Final = 10
 """Length of a shortened id: its number in its session, and the end of the session's start time."""
 
@@ -123,16 +125,8 @@ class SessionDesk:
         return f"session {named} is called {words!r}" if words else f"session {named} has no title"
 
     async def named(self, wanted: str) -> SessionId:
-        """Return the session with this id or number, or with "last" that of the last utterance. Raises: NotFound."""
-        ids = [each.id for each in await self.review.sessions(self.campaign)]
-        last = await self.talk.search(self.campaign, DM, TalkFilter("", limit=1)) if wanted == LAST else []
-        numbered = {LAST: ids[-1:], **{str(n): [each] for n, each in enumerate(ids, start=1)}}
-        found = [each for each in ids if each == wanted] or [one.utterance.session_id for one in last]
-        found = found or numbered.get(wanted, [])
-        if not found:
-            valid = f"valid: 1 to {len(ids)}, {LAST}, or an id" if ids else "nothing was played yet"
-            raise NotFound(f"no session {wanted!r} in campaign {self.campaign!r}: {valid}")
-        return found[0]
+        """Return a session; see `session_named`."""
+        return await session_named(wanted, self.campaign, self.review, self.talk)
 
     async def _known_of(self, episode: EntityId) -> list[Fact]:
         return await self.review.current(self.campaign, DM, about=episode, limit=MAX_FACTS)
@@ -176,6 +170,40 @@ class SessionDesk:
         exact = [one for one in found if one.utterance.text.casefold() == words.casefold()]
         ids = [one.utterance.id for one in exact or found]
         return [said for each in ids if (said := await self.review.said(self.campaign, each)) is not None]
+
+
+async def session_named(
+    wanted: str, campaign: CampaignId, review: Review, talk: TalkSearch, *, takes_new: bool = False
+) -> SessionId:
+    """Return the session with this id or number, or with "last" that of the last utterance.
+
+    Args:
+        takes_new: Whether an id of which nothing is stored is one all the same.
+
+    Raises:
+        NotFound: There is no such session.
+    """
+    ids = [each.id for each in await review.sessions(campaign)]
+    if wanted in ids:
+        return SessionId(wanted)
+    if wanted == LAST and ids:
+        last = await talk.search(campaign, DM, TalkFilter("", limit=1))
+        return last[0].utterance.session_id if last else ids[-1]
+    if is_number(wanted) and 1 <= int(wanted) <= len(ids):
+        return ids[int(wanted) - 1]
+    if takes_new and wanted != LAST and not is_number(wanted):
+        return SessionId(wanted)
+    if not ids:
+        raise NotFound(f"no session {wanted!r} in campaign {campaign!r}: nothing was said in it yet")
+    hint = "" if (near := nearest(wanted, ids)) is None else f"did you mean {near!r}? "
+    valid = ", ".join(f"{number} ({session})" for number, session in enumerate(ids, start=1))
+    if len(ids) > _MOST_NUMBERED:
+        valid = f"1 to {len(ids)}, an id as `glyphoxa show sessions` shows it"
+    raise NotFound(f"no session {wanted!r} in campaign {campaign!r}: {hint}valid: {valid}, {LAST}")
+
+
+def is_number(wanted: str) -> bool:
+    return wanted.isdecimal() and len(wanted) <= _MOST_DIGITS
 
 
 def short(utterance: UtteranceId) -> str:

@@ -136,7 +136,7 @@ IMPOSSIBLE: list[tuple[str, dict[str, object], str]] = [
     ("entity add", {"name": "Bess", "type": "npc", "attributes": "{"}, "attributes are not JSON"),
     ("entity remove", {"entity": "Veilith"}, "no entity 'Veilith' in campaign 'saltmere': did you mean 'Vaelith'?"),
     ("fact add", {"subject": "Vaelith", "predicate": "colour"}, "either an object (another entity) or a value"),
-    ("recap", {"session": 9, "dm": True}, "no session '9' in campaign 'saltmere': valid: 1 to 2, last, or an id"),
+    ("recap", {"session": 9, "dm": True}, "no session '9' in campaign 'saltmere': valid: 1 (s1), 2 (s2), last"),
 ]
 
 
