@@ -16,7 +16,7 @@ import argparse
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, TypeVar
@@ -228,7 +228,8 @@ async def stored_campaign(store: Store, wanted: str | None, settings: Settings |
         return declared
     if wanted is not None:
         if wanted not in stored:
-            known = f"{_near(wanted, stored)}stored: {listed(stored, _MOST_LISTED)}{_file(wanted)}"
+            hint = "" if (near := nearest(wanted, stored)) is None else f"did you mean {near!r}? "
+            known = f"{hint}stored: {listed(stored, _MOST_LISTED)}{_file(wanted)}"
             raise NotFound(f"no campaign {wanted!r} here: {known}")
         return CampaignId(wanted)
     if len(stored) == 1:
@@ -287,10 +288,6 @@ async def declared_in(file: Path) -> CampaignId:
     return (await asyncio.to_thread(read_campaign, file)).campaign.id
 
 
-def _near(wanted: str, known: Sequence[str]) -> str:
-    return "" if (near := nearest(wanted, known)) is None else f"did you mean {near!r}? "
-
-
 def _file(wanted: str) -> str:
     return f"; for the file of that name: --campaign .{os.sep}{wanted}" if Path(wanted).is_file() else ""
 
@@ -312,14 +309,6 @@ def inspection_of(store: Store) -> PostgresInspection:
 async def stored_session(store: Store, campaign: CampaignId, wanted: str, *, takes_new: bool = False) -> SessionId:
     """Return the session that was named by number, `last` or id; see `session_named`."""
     return await session_named(wanted, campaign, inspection_of(store), store.talk_search, takes_new=takes_new)
-
-
-async def session_or_other(store: Store, campaign: CampaignId, wanted: str) -> str:
-    """Return the id of the named session, or the text itself if it names none."""
-    try:
-        return await stored_session(store, campaign, wanted)
-    except NotFound:
-        return wanted
 
 
 # What the user means

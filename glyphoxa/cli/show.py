@@ -6,7 +6,7 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
-from contextlib import AsyncExitStack, aclosing
+from contextlib import AsyncExitStack, aclosing, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -25,7 +25,6 @@ from glyphoxa.cli.scope import (
     run_at_desk,
     run_in_scope,
     session_argument,
-    session_or_other,
     stored_session,
     write_new_file,
 )
@@ -172,7 +171,9 @@ async def _facts(desk: Desk, options: argparse.Namespace) -> int:
     who = "" if options.viewer is None else desk.resolver.person(desk.resolver.npc(options.viewer))
     as_of, nothing = "", f"{who} knows nothing" if who and about is None else "nothing is known"
     if options.as_of is not None:
-        as_of, nothing = await session_or_other(desk.store, desk.campaign, options.as_of), "nothing was known"
+        as_of, nothing = options.as_of, "nothing was known"
+        with suppress(NotFound):  # it may be a time or an event
+            as_of = await stored_session(desk.store, desk.campaign, as_of)
     facts, names = await desk.timeline.known(viewer, about=about, as_of=as_of, limit=options.limit)
     how = None
     if not isinstance(viewer, Dm):
