@@ -13,7 +13,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from glyphoxa.domain.heard import Correction, HeardWord
 from glyphoxa.language.language_data import lexicon
@@ -215,20 +215,13 @@ def composed(raw: str, earlier: Sequence[Correction], later: Sequence[Correction
     """
     middle = applied(raw, earlier)
     places = Places(earlier)
-    steps = [(each.start, each.end, each, True) for each in later]
-    steps += ((*span, each, False) for span, each in zip(places.replaced, earlier, strict=True))
-    steps.sort(key=lambda step: step[:2])
+    steps = [(each.start, each.end, (each, True)) for each in later]
+    steps += ((*span, (each, False)) for span, each in zip(places.replaced, earlier, strict=True))
     merged: list[Correction] = []
     grown = 0  # length difference of intermediate and raw text up to here
-    at = 0
-    while at < len(steps):
-        start, end, *_ = steps[at]
-        first = at
-        while at < len(steps) and (at == first or steps[at][0] < end):
-            end = max(end, steps[at][1])
-            at += 1
-        new = [each for _, _, each, is_new in steps[first:at] if is_new]
-        old = [each for _, _, each, is_new in steps[first:at] if not is_new]
+    for start, end, group in _overlapping(steps):
+        new = [each for each, is_new in group if is_new]
+        old = [each for each, is_new in group if not is_new]
         after = applied(middle, new, start, end)
         raw_start = start - grown
         grown += sum(len(each.after) - (each.end - each.start) for each in old)
@@ -241,6 +234,21 @@ def composed(raw: str, earlier: Sequence[Correction], later: Sequence[Correction
             newest = replace(newest, start=raw_start, end=raw_end, before=before, after=after)
         merged.append(newest)
     return tuple(merged)
+
+
+_Held = TypeVar("_Held")
+
+
+def _overlapping(spans: Iterable[tuple[int, int, _Held]]) -> list[tuple[int, int, list[_Held]]]:
+    """Group what overlaps, directly or through each other. Returns the start and the end of each group, in order."""
+    groups: list[tuple[int, int, list[_Held]]] = []
+    for start, end, each in sorted(spans, key=lambda span: span[:2]):
+        if groups and start < groups[-1][1]:
+            first, last, held = groups.pop()
+            groups.append((first, max(last, end), [*held, each]))
+        else:
+            groups.append((start, end, [each]))
+    return groups
 
 
 def _span(start: int, end: int, here: Sequence[tuple[int, int]], there: Sequence[tuple[int, int]]) -> tuple[int, int]:
@@ -311,50 +319,31 @@ def words_of_text(words: Sequence[HeardWord], corrections: Sequence[Correction])
     """
     places = Places(corrections)
     moved: list[HeardWord] = []
-    for group in _groups(words, corrections):
-        start, end = places.in_text(group.start, group.end)
-        if not group.replaced:
-            moved += (word.moved(places=start - group.start) for word in group.words)
-        elif group.words:
-            moved += _run(group, start, end, places)
+    spans: list[tuple[int, int, HeardWord | Correction]] = [(each.start, each.end, each) for each in words]
+    spans += ((each.start, each.end, each) for each in corrections)
+    for begin, beyond, group in _overlapping(spans):
+        start, end = places.in_text(begin, beyond)
+        spoken = [each for each in group if isinstance(each, HeardWord)]
+        replaced = [each for each in group if isinstance(each, Correction)]
+        if not replaced:
+            moved += (word.moved(places=start - begin) for word in spoken)
+        elif spoken:
+            moved += _run(spoken, replaced, start, end, places)
     return tuple(moved)
 
 
-@dataclass(slots=True)
-class _Group:
-    """Words and replacements that overlap, directly or through each other."""
-
-    start: int
-    end: int
-    words: list[HeardWord]
-    replaced: list[Correction]
-
-
-def _groups(words: Sequence[HeardWord], corrections: Sequence[Correction]) -> list[_Group]:
-    groups: list[_Group] = []
-    spans: list[HeardWord | Correction] = [*words, *corrections]
-    for each in sorted(spans, key=lambda span: (span.start, span.end)):
-        if not groups or each.start >= groups[-1].end:
-            groups.append(_Group(each.start, each.end, [], []))
-        group = groups[-1]
-        group.end = max(group.end, each.end)
-        if isinstance(each, Correction):
-            group.replaced.append(each)
-        else:
-            group.words.append(each)
-    return groups
-
-
-def _run(group: _Group, start: int, end: int, places: Places) -> list[HeardWord]:
-    """The group's corrected text, split at spaces inside inserted text: elsewhere it has none."""
+def _run(
+    words: Sequence[HeardWord], replaced: Sequence[Correction], start: int, end: int, places: Places
+) -> list[HeardWord]:
+    """Their corrected text, split at spaces inside inserted text: elsewhere it has none."""
     spaces: list[tuple[int, int]] = []
-    for correction in group.replaced:
+    for correction in replaced:
         at, _ = places.in_text(correction.start, correction.end)
         spaces += ((at + space.start(), at + space.end()) for space in _SPACES.finditer(correction.after))
     edges = [start, *(place for space in spaces for place in space), end]
-    known = [word.confidence for word in group.words if word.confidence is not None]
-    begins = [word.from_ms for word in group.words if word.from_ms is not None]
-    ends = [word.to_ms for word in group.words if word.to_ms is not None]
+    known = [word.confidence for word in words if word.confidence is not None]
+    begins = [word.from_ms for word in words if word.from_ms is not None]
+    ends = [word.to_ms for word in words if word.to_ms is not None]
     return [
         HeardWord(first, last, min(known, default=None), min(begins, default=None), max(ends, default=None))
         for first, last in zip(edges[::2], edges[1::2], strict=True)
