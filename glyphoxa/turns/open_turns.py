@@ -15,7 +15,6 @@ import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from enum import Enum, auto
 
 from glyphoxa.domain.budgets import GAP_MS
 from glyphoxa.domain.campaign import DEFAULT_PRIORITY
@@ -23,7 +22,7 @@ from glyphoxa.domain.heard import Draft
 from glyphoxa.domain.ids import NpcId, PlayerId, TurnId
 from glyphoxa.domain.turn_record import Outcome, Stage
 from glyphoxa.language.sentences import CHARS_PER_TOKEN
-from glyphoxa.turns.turn import Begin, Cancel, Phase, SpokenQuestion, Turn
+from glyphoxa.turns.turn import Begin, Cancel, Effect, Phase, SpokenQuestion, Turn
 
 MAX_PASSED_OVER = 3
 """Later turns of a higher priority that may go first."""
@@ -204,8 +203,8 @@ class OpenTurns:
             del self._turns[turn.id]
         return Cancel(turn)
 
-    def hush(self, turns: Iterable[Turn]) -> list[Cancel]:
-        """Cancel these turns."""
+    def hush(self, turns: Iterable[Turn]) -> list[Effect]:
+        """Cancel those of these turns that are not cancelled yet, with the outcome of their phase."""
         return [
             self.cancel(turn, _HUSHED_AS.get(turn.phase, Outcome.SUPERSEDED))
             for turn in turns
@@ -221,17 +220,6 @@ _CLAUSE_MS, _VOICE_MS = 1_000, 500
 """An answer is heard within this time after its first word, or its first sentence, so a filler would delay it."""
 _SILENT_MS = 3_000
 """Longest silence after a player's words before a filler, although the first words of an answer are there."""
-
-
-class Overdue(Enum):
-    """The action for an overdue turn."""
-
-    DROP = auto()
-    """The answer waited too long for players to fall silent."""
-    GIVE_UP = auto()
-    """No answer came."""
-    FILL = auto()
-    """The answer takes long: play a filler."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,11 +252,11 @@ class Patience:
             return max(turn.committed_ms, waits_since_ms) + self.hold_ms
         return None
 
-    def overdue(self, turn: Turn, *, at_ms: int) -> Overdue:
-        """Decide what to do about a turn whose `due_ms` has passed."""
+    def overdue(self, turn: Turn, *, at_ms: int) -> Outcome | None:
+        """Return the outcome with which to cancel a turn whose `due_ms` has passed; None if only a filler is due."""
         if turn.phase is Phase.COMMITTED:
-            return Overdue.DROP
-        return Overdue.GIVE_UP if at_ms >= turn.released_ms + self.reply_deadline_ms else Overdue.FILL
+            return Outcome.SUPERSEDED  # the answer waited too long for players to fall silent
+        return Outcome.TIMED_OUT if at_ms >= turn.released_ms + self.reply_deadline_ms else None
 
     def _filler_ms(self, turn: Turn) -> int:
         """When a filler is due: at the deadline if there was one already, or none is wanted."""

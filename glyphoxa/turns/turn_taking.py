@@ -44,7 +44,7 @@ from glyphoxa.domain.ids import NpcId, PlayerId, TurnId
 from glyphoxa.domain.turn_record import Outcome, Stage, Unaddressed
 from glyphoxa.turns.address import Addressed
 from glyphoxa.turns.barge_in import BargeIn, BargeInAction, cuts_off, encourages
-from glyphoxa.turns.open_turns import OpenTurns, Overdue, Patience
+from glyphoxa.turns.open_turns import OpenTurns, Patience
 from glyphoxa.turns.questions import Questions
 from glyphoxa.turns.turn import (
     AskAgain,
@@ -121,11 +121,8 @@ class FollowUps:
 
     def call_off(self) -> list[Effect]:
         """Cancel unheard follow-ups because a player spoke."""
-        return [
-            self.turns.cancel(turn, None if turn.phase is Phase.PREPARING else Outcome.SUPERSEDED)
-            for turn in self.turns
-            if turn.answers is not None and turn.phase is not Phase.HEARD and turn.cancelled_as is None
-        ]
+        answering = (turn for turn in self.turns if turn.answers is not None)
+        return self.turns.hush(turn for turn in answering if turn.phase is not Phase.HEARD)
 
     def _next(self, turn: Turn, heard: str) -> Addressed | None:
         """Return who answers these words, and why."""
@@ -195,7 +192,7 @@ class TurnTaking:
     def hush_all(self) -> list[Effect]:
         """Cancel all answers, because the session ends or the DM stops everybody."""
         self.questions.forget_all()
-        return [*self.turns.hush(self.turns)]
+        return self.turns.hush(self.turns)
 
     def silence(self, npcs: Collection[NpcId], *, at_ms: int) -> list[Effect]:
         """Cancel the answers of these NPCs, heard or not, because the DM muted them."""
@@ -225,7 +222,7 @@ class TurnTaking:
         for turn in wrong:
             if turn.addressed is not None:
                 turn.addressed = replace(addressed, reason=f"{turn.addressed.reason}; {addressed.reason}")
-        effects: list[Effect] = [*self.turns.hush(wrong), *self.follow_ups.call_off()]
+        effects = [*self.turns.hush(wrong), *self.follow_ups.call_off()]
         self.questions.readdress(draft.player, draft.utterance, addressed.npc)
         if len(wrong) == len(about):
             effects.append(Readdressed(draft, addressed))
@@ -315,14 +312,11 @@ class TurnTaking:
             due_ms = self._due_ms(turn)
             if due_ms is None or at_ms < due_ms:
                 continue
-            match self.patience.overdue(turn, at_ms=at_ms):
-                case Overdue.DROP:
-                    effects.append(self.turns.cancel(turn, Outcome.SUPERSEDED))
-                case Overdue.GIVE_UP:
-                    effects.append(self.turns.cancel(turn, Outcome.TIMED_OUT))
-                case Overdue.FILL:
-                    turn.filled = True
-                    effects.append(Fill(turn))
+            if (outcome := self.patience.overdue(turn, at_ms=at_ms)) is not None:
+                effects.append(self.turns.cancel(turn, outcome))
+            else:
+                turn.filled = True
+                effects.append(Fill(turn))
         return self._then([*effects, *self._release(at_ms)], at_ms)
 
     def _due_ms(self, turn: Turn) -> int | None:
@@ -350,8 +344,8 @@ class TurnTaking:
 
     def _discard(self, player: PlayerId, *, unless: Callable[[Turn], bool] = lambda _: False) -> list[Effect]:
         """Cancel answers to this player that are prepared for other words."""
-        prepared = [turn for turn in self.turns.of(player) if turn.phase is Phase.PREPARING]
-        return [self.turns.cancel(turn, None) for turn in prepared if not unless(turn)]
+        prepared = (turn for turn in self.turns.of(player) if turn.phase is Phase.PREPARING)
+        return self.turns.hush(turn for turn in prepared if not unless(turn))
 
     def _merge(self, player: PlayerId) -> list[Effect]:
         """Merge questions that their speaker continues before the answer was heard."""
@@ -398,7 +392,10 @@ class TurnTaking:
         if addressed.npc is None:
             self.questions.addressing.said(player, addressed.player, draft.text, at_ms=at_ms)
             self.turns.discarded_tokens.pop(player, None)
-            return [*effects, *(self._ask_again(player, at_ms) if is_between else self._drop_carried(player, at_ms))]
+            if is_between:
+                return [*effects, *self._ask_again(player, at_ms)]
+            self.questions.take_carried(player)
+            return [*effects, *self._release(at_ms)]
         prepared = next((t for t in self.turns.of(player) if t.phase is Phase.PREPARING), None)
         if prepared is None:
             prepared = self.turns.open(addressed.npc, draft, question)
@@ -433,13 +430,9 @@ class TurnTaking:
         turn = self.turns.open(addressed.npc, carried.draft, carried.question)
         return self._commit(turn, carried.draft, addressed, at_ms)
 
-    def _drop_carried(self, player: PlayerId, at_ms: int) -> list[Effect]:
-        self.questions.take_carried(player)
-        return self._release(at_ms)
-
     def _commit(self, turn: Turn, draft: Draft, addressed: Addressed, at_ms: int) -> list[Effect]:
-        speculations = [t for t in self.turns.to(turn.npc) if t.phase is Phase.PREPARING and t is not turn]
-        effects: list[Effect] = [self.turns.cancel(other, None) for other in speculations]
+        others = (other for other in self.turns.to(turn.npc) if other is not turn)
+        effects = self.turns.hush(other for other in others if other.phase is Phase.PREPARING)
         self.questions.take_carried(turn.player)
         turn.commit(draft, addressed, at_ms=at_ms)
         turn.discarded_tokens = self.turns.discarded_tokens.pop(turn.player, 0)
