@@ -48,20 +48,17 @@ class Floor:
 
     gap_ms: int = GAP_MS
     jitter: Callable[[], float] = lambda: 0.0
+    holder: TurnId | None = None
+    """The turn that has the floor."""
     _speaking_players: set[PlayerId] = field(default_factory=set)
     _waiting: list[_Waiting] = field(default_factory=list)
     """Ordered by request."""
-    _holder: TurnId | None = None
     _open_from_ms: int = 0
-
-    @property
-    def holder(self) -> TurnId | None:
-        return self._holder
 
     @property
     def is_quiet(self) -> bool:
         """Whether nobody speaks and nobody waits."""
-        return not self._speaking_players and not self._waiting and self._holder is None
+        return not self._speaking_players and not self._waiting and self.holder is None
 
     @property
     def hears_players(self) -> bool:
@@ -79,7 +76,7 @@ class Floor:
 
     def request(self, turn: TurnId, *, priority: int = DEFAULT_PRIORITY) -> None:
         """Queue a turn. `grant` decides when it may begin."""
-        if turn != self._holder and all(waiting.turn != turn for waiting in self._waiting):
+        if turn != self.holder and all(waiting.turn != turn for waiting in self._waiting):
             self._waiting.append(_Waiting(turn, priority))
 
     def withdraw(self, turn: TurnId) -> None:
@@ -89,24 +86,24 @@ class Floor:
     def give_up(self, turn: TurnId, *, at_ms: int, was_heard: bool = True) -> None:
         """End a turn that held the floor or waited for it."""
         self.withdraw(turn)
-        if self._holder == turn:
-            self._holder = None
+        if self.holder == turn:
+            self.holder = None
             if was_heard:
                 self._open_from_ms = at_ms + self._gap_ms()
 
     def grant(self, *, at_ms: int) -> TurnId | None:
         """Give the floor to the next turn if it is free. None if no turn may begin now."""
-        if self._holder is not None or self._speaking_players or not self._waiting or at_ms < self._open_from_ms:
+        if self.holder is not None or self._speaking_players or not self._waiting or at_ms < self._open_from_ms:
             return None
         at = self._next()
         for passed_over in self._waiting[:at]:
             passed_over.passed_over += 1
-        self._holder = self._waiting.pop(at).turn
-        return self._holder
+        self.holder = self._waiting.pop(at).turn
+        return self.holder
 
     def ask_again_ms(self, *, at_ms: int) -> int | None:
         """When the gap allows the next `grant`; None if another event must come first."""
-        if self._waiting and self._holder is None and not self._speaking_players and at_ms < self._open_from_ms:
+        if self._waiting and self.holder is None and not self._speaking_players and at_ms < self._open_from_ms:
             return self._open_from_ms
         return None
 

@@ -210,6 +210,8 @@ class Playback:
     """Playback state of one reply, by the rules of this module."""
 
     rate_hz: int = 24_000
+    is_released: bool = False
+    is_held: bool = False
     _pieces: list[_Piece] = field(default_factory=list)
     _at: int = 0
     _n_filler: int = 0
@@ -217,8 +219,6 @@ class Playback:
     """Remaining samples of the filler at each break."""
     _had_filler: bool = False
     _had_excuse: bool = False
-    _is_released: bool = False
-    _is_held: bool = False
     _has_ended: bool = False
     _has_begun: bool = False
     _is_over: bool = False
@@ -232,21 +232,13 @@ class Playback:
         return not (self._is_over or self._has_ended)
 
     @property
-    def is_released(self) -> bool:
-        return self._is_released
-
-    @property
-    def is_held(self) -> bool:
-        return self._is_held
-
-    @property
     def is_silent(self) -> bool:
         """Whether no sound of the reply has arrived."""
         return not any(piece.n_samples for piece in self._pieces)
 
     def playable(self, n_samples: int) -> int:
         """Return how many of the next `n_samples` may play now. Less than that only where a piece or filler ends."""
-        if not self._is_released or self._is_held or self._is_over:
+        if not self.is_released or self.is_held or self._is_over:
             return 0
         if self._n_filler:
             return min(n_samples, self._n_filler)
@@ -286,7 +278,7 @@ class Playback:
             case Released():
                 return self._released()
             case Held() | Resumed():
-                self._is_held = isinstance(event, Held)
+                self.is_held = isinstance(event, Held)
             case Cancelled():
                 return self._end(interrupted=self._has_begun)
             case Played(n_samples):
@@ -302,7 +294,7 @@ class Playback:
         self._has_ended, self._error = True, self._error or error
 
     def accepts_filler(self) -> bool:
-        return self._is_released and not self._had_filler and self.is_silent and self.accepts_excuse()
+        return self.is_released and not self._had_filler and self.is_silent and self.accepts_excuse()
 
     def accepts_excuse(self) -> bool:
         return not (self._has_begun or self._had_excuse or self._is_over)
@@ -317,7 +309,7 @@ class Playback:
         self._ends_of_filler = (
             tuple(event.n_samples - at for at in event.breaks) if isinstance(event, FillerCame) else ()
         )
-        return (FillerBegins(),) if self._is_released and is_first else ()
+        return (FillerBegins(),) if self.is_released and is_first else ()
 
     def _shorten_filler(self) -> tuple[PlaybackEffect, ...]:
         """Let the filler end at its next break, because the reply's sound has arrived."""
@@ -329,7 +321,7 @@ class Playback:
         return (FillerEnds(self._n_filler),)
 
     def _released(self) -> tuple[PlaybackEffect, ...]:
-        was, self._is_released = self._is_released, True
+        was, self.is_released = self.is_released, True
         if self._n_filler and not was:
             return (FillerBegins(),)
         return self._end() if self._nothing_left() else ()
