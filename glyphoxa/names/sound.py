@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
+from itertools import groupby
 from string import ascii_lowercase
 
 from jellyfish import match_rating_codex, nysiis, soundex
@@ -81,13 +82,9 @@ def cologne(word: str) -> str:
     True
     """
     letters = [letter for letter in word.lower().translate(_GERMAN) if "a" <= letter <= "z"]
-    digits: list[str] = []
-    for at, letter in enumerate(letters):
-        before = letters[at - 1] if at else ""
-        after = letters[at + 1] if at + 1 < len(letters) else ""
-        digits.append(_digit(letter, before=before, after=after))
-    runs = "".join(digits)
-    once = "".join(digit for at, digit in enumerate(runs) if at == 0 or digit != runs[at - 1])
+    neighbours = zip(["", *letters], letters, [*letters[1:], ""], strict=False)
+    digits = "".join(_digit(letter, before=before, after=after) for before, letter, after in neighbours)
+    once = "".join(digit for digit, _ in groupby(digits))
     return once[:1] + once[1:].replace("0", "")
 
 
@@ -157,10 +154,7 @@ def sounder_for(language: str) -> Sounder:
     >>> sounder_for("en")("phil") == sounder_for("en")("fill")
     True
     """
-    return _sounder({"en": _ENGLISH, "de": _SOUNDS_GERMAN}.get(primary_language(language), {}))
-
-
-def _sounder(spellings: Mapping[str, str]) -> Sounder:
+    spellings: Mapping[str, str] = {"en": _ENGLISH, "de": _SOUNDS_GERMAN}.get(primary_language(language), {})
     listed: dict[str, list[tuple[str, str]]] = {letter: [] for letter in ascii_lowercase}
     for spelling, sounds in spellings.items():
         listed[_LEADING.sub("", spelling)[0]].append((spelling, sounds))
