@@ -37,7 +37,7 @@ from glyphoxa.adapters.local.machine import is_busy
 from glyphoxa.adapters.postgres.server.database import Condition, condition_of
 from glyphoxa.adapters.postgres.server.embedded import EmbeddedPostgres
 from glyphoxa.app.engines import campaign_of, installed, language_findings, read_playable, settings_for
-from glyphoxa.app.models import named, weights_for
+from glyphoxa.app.models import named, weights_for, with_local_llm
 from glyphoxa.chat.models import CHAT_MODELS, OTHERS_BYTES, ChatModel, Machine, is_a_path, judged
 from glyphoxa.config.check import Finding, Level, check, chosen_providers, place_of_memory, ports
 from glyphoxa.config.located_yaml import InvalidFile
@@ -425,7 +425,7 @@ def _needed_memory(settings: Settings) -> int:
     """Bytes for program, database and models, as far as can be told without loading them."""
     if not named(settings):
         return _PROGRAM_BYTES
-    here = _with_llm_here(settings)
+    here = with_local_llm(settings)
     if here is None:
         return OTHERS_BYTES
     weights, needed = weights_for(settings), OTHERS_BYTES
@@ -439,11 +439,6 @@ def _needed_memory(settings: Settings) -> int:
             path = Path(name).expanduser() if is_a_path(name) else weights.find(name).path
             needed += path.stat().st_size
     return needed
-
-
-def _with_llm_here(settings: Settings) -> Settings | None:
-    """These settings with the language model in front that runs on this machine, if one does."""
-    return next((each for each in settings.in_turn if runs_here(LLM, each.providers.llm.name)), None)
 
 
 def _database(settings: Settings, *, starts: bool) -> Iterator[Finding]:
@@ -563,7 +558,7 @@ def https(settings: ServerSettings) -> Iterator[Finding]:
 
 def _speed(settings: Settings) -> Iterator[Finding]:
     """Measure the model of these settings like `glyphoxa models recommend`."""
-    here = _with_llm_here(settings)
+    here = with_local_llm(settings)
     if here is None:
         yield Finding("ok", "speed", "not measured: no language model runs on this machine")
         return

@@ -170,7 +170,7 @@ async def load_llama(
     server = LlamaServer(
         model_path=file.path,
         slots=slots,
-        ctx_per_slot=context_tokens or _context_tokens(settings),
+        ctx_per_slot=context_tokens or (with_local_llm(settings) or settings).context_tokens,
         prompts_dir=settings.data_directory / "prompts",
         model_id=file.sha256,
     )
@@ -207,10 +207,9 @@ async def load_minilm(settings: Settings) -> MiniLm:
     return model
 
 
-def _context_tokens(settings: Settings) -> int:
-    """Return the context size of the local language model, for prompt and reply, wherever it is in the chain."""
-    with_it = (each for each in settings.in_turn if runs_here(LLM, each.providers.llm.name))
-    return next(with_it, settings).context_tokens
+def with_local_llm(settings: Settings) -> Settings | None:
+    """Return these settings with the language model in front that runs on this machine, if one does."""
+    return next((each for each in settings.in_turn if runs_here(LLM, each.providers.llm.name)), None)
 
 
 async def _weights(settings: Settings, section: str) -> ModelFile:
