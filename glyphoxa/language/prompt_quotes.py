@@ -87,15 +87,7 @@ def as_fact(text: str) -> str:
 
 def recalled_line(one: Recalled) -> str:
     """Return a recalled item as one line, also for a DM or a tool."""
-    who = speaker_part(one)
-    if who:
-        return f"{who}{as_said(one.text)}"
-    return as_fact(one.text) if isinstance(one, RecalledFact) else as_told(one.text)
-
-
-def speaker_part(one: Recalled) -> str:
-    """Return the speaker's part of the line; empty for an item without one."""
     if isinstance(one, RecalledUtterance) and one.speaker_name:
         when = f" ({one.when})" if one.when else ""
-        return f"{'You' if one.is_own else as_label(one.speaker_name)} said{when}: "
-    return ""
+        return f"{'You' if one.is_own else as_label(one.speaker_name)} said{when}: {as_said(one.text)}"
+    return as_fact(one.text) if isinstance(one, RecalledFact) else as_told(one.text)
