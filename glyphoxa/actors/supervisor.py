@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from loguru import logger
 
@@ -119,7 +119,7 @@ class Mailbox(Generic[M]):
         self._unread = deque(message for at, message in enumerate(self._unread) if at not in gone)
 
 
-Body = Callable[[], Awaitable[None]]
+Body = Callable[[], Coroutine[Any, Any, None]]
 
 END_MS = 8_000
 """Deadline for actors to end for good. An orderly close is much faster."""
@@ -167,10 +167,7 @@ class Supervisor:
         self._actors.clear()
 
     def _run(self, name: str, actor: _Actor) -> None:
-        async def guarded() -> None:
-            await actor.body()
-
-        actor.task = asyncio.create_task(guarded(), name=f"actor:{name}")
+        actor.task = asyncio.create_task(actor.body(), name=f"actor:{name}")
         actor.task.add_done_callback(lambda task: self._on_done(name, actor, task))
 
     def _on_done(self, name: str, actor: _Actor, task: asyncio.Task[None]) -> None:
