@@ -16,7 +16,7 @@ from glyphoxa.adapters.postgres.reading_progress import PostgresChronicleLog
 from glyphoxa.app.desk import Desk
 from glyphoxa.app.engines import read_playable
 from glyphoxa.app.scope import Scope
-from glyphoxa.config.campaign_edit import AtomicFile, additions, insert_all, stamp_of
+from glyphoxa.config.campaign_edit import AtomicFile, additions, insert, stamp_of
 from glyphoxa.config.located_yaml import InvalidFile, Problem
 from glyphoxa.dm.campaign_diff import CampaignChanges
 from glyphoxa.domain.campaign import Campaign, Exchange, Npc
@@ -112,7 +112,7 @@ class CampaignEditor:
             InvalidInput: The form is incomplete, or the text has no place for it.
             Unavailable: The database is away.
         """
-        text = insert_all(draft.text, additions(form, draft.campaign))
+        text = insert(draft.text, *additions(form, draft.campaign))
         return await self.check(text, base=draft.base)
 
     async def save(self, draft: CampaignDraft, *, shown: str) -> CampaignChanges:

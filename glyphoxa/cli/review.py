@@ -35,7 +35,7 @@ from glyphoxa.cli.scope import (
     session_argument,
 )
 from glyphoxa.cli.verb import Argument, Verb, any_option, argument, limit, one_of
-from glyphoxa.config.campaign_edit import AtomicFile, additions, insert_all, stamp_of
+from glyphoxa.config.campaign_edit import AtomicFile, additions, insert, stamp_of
 from glyphoxa.config.located_yaml import text_of
 from glyphoxa.dm.actions import ACTIONS, DmAction, Option
 from glyphoxa.dm.facts import Decision
@@ -169,7 +169,7 @@ async def _speak(desk: Desk, options: argparse.Namespace) -> int:
     scene = None if options.scene is None else scene_called(options.scene, before)
     form = await npc_form(desk, options.entity, before, scene=scene)
     form |= {"add": "person", "voice": options.voice or form["voice"]}
-    added = insert_all(text, additions(form, before))
+    added = insert(text, *additions(form, before))
     made = read_playable(path, desk.settings, added)
     npc = made.campaign.npcs[-1]
     print(plain(f"{npc.name}, voice {npc.voice.preset}: {npc.persona}"))

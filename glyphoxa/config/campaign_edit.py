@@ -95,8 +95,8 @@ class Setting:
     value: dict[str, object]
 
 
-def insert_all(text: str, changes: Sequence[Insertion | Setting]) -> str:
-    """Insert several items into a text.
+def insert(text: str, *changes: Insertion | Setting) -> str:
+    """Insert items into a text.
 
     Args:
         text: A YAML document for `glyphoxa.config.located_yaml.read_yaml`.
@@ -104,31 +104,25 @@ def insert_all(text: str, changes: Sequence[Insertion | Setting]) -> str:
     Raises:
         InvalidInput: The place of an item was not found; the message shows the block to write by hand.
     """
-    for each in changes:
-        text = insert(text, each)
+    for change in changes:
+        root = _root_of(text)
+        before = {} if root is None else root.value or {}
+        if not isinstance(before, dict):
+            raise InvalidInput("this text has no sections: a campaign file begins with `campaign:`")
+        try:
+            if isinstance(change, Setting):
+                wanted, text = _with_setting(before, change), _set(text, root, change)
+            else:
+                wanted, text = _with(before, change), _inserted(text, root, change)
+            new_root = _root_of(text)
+        except (InvalidFile, ValueError):
+            new_root = None
+        if new_root is None or new_root.value != wanted:
+            at = ".".join(str(step) for step in change.place)
+            block = _settings({at: change.value}) if isinstance(change, Setting) else _block(change.value)
+            block = textwrap.indent(block.rstrip(), "  ")
+            raise InvalidInput(f"no place under `{at}:` was found; add this there by hand:\n{block}")
     return text
-
-
-def insert(text: str, change: Insertion | Setting) -> str:
-    """Insert one item; see `insert_all`."""
-    root = _root_of(text)
-    before = {} if root is None else root.value or {}
-    if not isinstance(before, dict):
-        raise InvalidInput("this text has no sections: a campaign file begins with `campaign:`")
-    try:
-        if isinstance(change, Setting):
-            wanted, made = _with_setting(before, change), _set(text, root, change)
-        else:
-            wanted, made = _with(before, change), _inserted(text, root, change)
-        new_root = _root_of(made)
-    except (InvalidFile, ValueError):
-        new_root = None
-    if new_root is None or new_root.value != wanted:
-        at = ".".join(str(step) for step in change.place)
-        block = _settings({at: change.value}) if isinstance(change, Setting) else _block(change.value)
-        block = textwrap.indent(block.rstrip(), "  ")
-        raise InvalidInput(f"no place under `{at}:` was found; add this there by hand:\n{block}")
-    return made
 
 
 def _root_of(text: str) -> Node | None:

@@ -17,7 +17,7 @@ from glyphoxa.adapters.local.hibari_voice import PRESETS
 from glyphoxa.adapters.postgres.store import open_store
 from glyphoxa.app.scope import Scope
 from glyphoxa.app.table import open_table
-from glyphoxa.config.campaign_edit import additions, insert_all
+from glyphoxa.config.campaign_edit import additions, insert
 from glyphoxa.config.campaign_file import read_campaign
 from glyphoxa.config.located_yaml import text_of
 from glyphoxa.config.settings import Settings
@@ -125,7 +125,7 @@ async def test_least_used_voice_is_chosen_if_all_are_used(cli: CommandLine, file
     text = text_of(file)
     for voice in [*PRESETS, *list(PRESETS)[:-1]]:
         form = {"add": "person", "name": f"Npc {len(text)}", "voice": voice, "persona": "You are one."}
-        text = insert_all(text, additions(form, read_campaign(file, text).campaign))
+        text = insert(text, *additions(form, read_campaign(file, text).campaign))
     append(file, "", instead=text)
     shown = await cli.told("entity", "speak", "Berta Moor", "--campaign", file, "--dry-run")
     assert f"Berta Moor, voice {list(PRESETS)[-1]}:" in shown

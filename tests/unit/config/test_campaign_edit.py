@@ -15,7 +15,6 @@ from glyphoxa.config.campaign_edit import (
     Setting,
     additions,
     insert,
-    insert_all,
     template,
     type_form,
 )
@@ -176,15 +175,15 @@ def test_a_form_of_a_type_sets_what_it_says_and_the_file_reads_it() -> None:
     compressed = {**form, "compress": "yes", "threshold": "9", "by": "curator"}
     text = template("The Road", "en", npc="Marta", player="Tamsin")
     for wanted, limits in ((compressed, Compression(threshold=9, by="curator")), (form, None)):
-        text = insert_all(text, additions(wanted, None))
+        text = insert(text, *additions(wanted, None))
         found = read_campaign(Path("first.yaml"), text).campaign.node_types["event"]
         assert found == NodeType(("summary", "mood"), appends=True, every=2, compression=limits)
 
 
 def test_wrong_numbers_of_a_type_are_errors_of_the_file() -> None:
-    text = insert_all(
+    text = insert(
         template("The Road", "en", npc="Marta", player="Tamsin"),
-        additions({"add": "type", "name": "spell", "active": "yes", "every": "often"}, None),
+        *additions({"add": "type", "name": "spell", "active": "yes", "every": "often"}, None),
     )
     with pytest.raises(InvalidInput, match=r"first.yaml:\d+: .*every"):
         read_campaign(Path("first.yaml"), text)
