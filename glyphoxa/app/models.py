@@ -255,7 +255,6 @@ async def load_embedder(settings: Settings, *, environ: Mapping[str, str] = os.e
         NotFound: Its weights are missing.
         Corrupt: Its weights are damaged.
     """
-    _require(settings)
     if not _row(settings).runs_here:
         return await _remote_embedder(settings, environ)
     return embedder_of(await load_minilm(settings))
@@ -267,7 +266,6 @@ async def fetch_embedder(settings: Settings) -> Embedder:
     Raises:
         Unavailable: They cannot be downloaded.
     """
-    _require(settings)
     weights = _row(settings).weights
     if weights:
         need_packages(settings, EMBEDDINGS)
@@ -276,12 +274,10 @@ async def fetch_embedder(settings: Settings) -> Embedder:
     return await load_embedder(settings)
 
 
-def _require(settings: Settings) -> None:
+def _row(settings: Settings) -> Provider:
+    """Return the provider of the embedder. Raises: InvalidInput: There is none."""
     if settings.providers.embeddings.name == NONE:
         raise InvalidInput("providers.embeddings is none, so nothing can be embedded; minilm runs locally")
-
-
-def _row(settings: Settings) -> Provider:
     return find(EMBEDDINGS, settings.providers.embeddings.name)
 
 

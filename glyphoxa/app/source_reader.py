@@ -32,9 +32,6 @@ _REFUSED: Final = 3
 class AlreadyReading(InvalidInput):
     """Another source is being read."""
 
-    def __init__(self) -> None:
-        super().__init__("another import is being read now; try again when it has ended")
-
 
 class SourceReader:
     """Reads one source at a time."""
@@ -51,7 +48,7 @@ class SourceReader:
             Unavailable: The process crashed, or took too long.
         """
         if self._reading.locked():
-            raise AlreadyReading
+            raise AlreadyReading("another import is being read now; try again when it has ended")
         async with self._reading:
             process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-m", "glyphoxa.app.source_reader", kind, str(path)),
