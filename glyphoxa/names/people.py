@@ -60,7 +60,6 @@ class AddresseeMention:
         position: Index of its first word.
         called: Log odds that it is addressed, not talked about; see `glyphoxa.language.calls`.
         is_whispered: It names the addressee of the whole text: "(to Mira) ...".
-        is_played: An NPC or a player has this name, not only an entity of the story.
         is_role: A word for a trade instead of a name: "smith".
         is_guess: It only sounds like the name.
         player: The player, if it is a player's name.
@@ -72,7 +71,6 @@ class AddresseeMention:
     position: int
     called: float = NOT_CALLED
     is_whispered: bool = False
-    is_played: bool = True
     player: PlayerId | None = None
     start: int = 0
     end: int = 0
@@ -246,7 +244,6 @@ def _mentions(place: AddressPlace, called: float, forms: CallForms) -> Iterator[
         place.name,
         place.first,
         called,
-        is_played=False,
         start=place.start,
         end=place.end,
         is_role=place.is_role,
@@ -259,13 +256,11 @@ def _mentions(place: AddressPlace, called: float, forms: CallForms) -> Iterator[
         if entry.entity_id not in forms.people and not (called > _CLEARLY and is_person):
             continue
         member, _ = forms.cast.get(entry.entity_id, (None, entry))
-        player = PlayerId(entry.entity_id) if entry.entity_type == "player" else None
         yield replace(
             mention,
             npc=member.npc if member is not None else None,
             name=member.name if member is not None else entry.name,
-            player=player,
-            is_played=not place.is_trade and (member is not None or player is not None),
+            player=PlayerId(entry.entity_id) if entry.entity_type == "player" else None,
         )
 
 

@@ -134,7 +134,7 @@ def test_npcs_that_play_and_players_can_be_called_and_of_others_it_is_known_that
     [called] = names.understand("Tamsin, come here.").mentions
     assert (called.npc, called.name, called.is_called) == (None, "Tamsin", True)
     [called] = names.understand("Eldrinax, come here.").mentions
-    assert (called.npc, called.name, called.is_played) == (None, "Eldrinax", False)
+    assert (called.npc, called.player, called.name) == (None, None, "Eldrinax")
     assert names.understand("Eldrinax came here.").mentions == ()
 
 
