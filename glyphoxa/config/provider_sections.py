@@ -165,21 +165,6 @@ class ProvidersSettings(Section):
             yield ("llm", "context_tokens"), text
 
 
-def in_turn(providers: ProvidersSettings) -> list[ProvidersSettings]:
-    """Return the providers that are asked first, then those that replace them while they fail, without fallbacks.
-
-    A voice is changed only after every language model was tried with it.
-    """
-    llm, tts = providers.llm, providers.tts
-    thinkers = [llm.model_copy(update={"fallback": ()})]
-    thinkers += [
-        llm.model_copy(update={**each.model_dump(), "fallback": (), "context_tokens": None}) for each in llm.fallback
-    ]
-    speakers = [tts.model_copy(update={"fallback": ()})]
-    speakers += [tts.model_copy(update={**each.model_dump(), "fallback": ()}) for each in tts.fallback]
-    return [providers.model_copy(update={"llm": one, "tts": voice}) for voice in speakers for one in thinkers]
-
-
 def _chain_contradictions(name: str, section: str, chosen: LlmSettings | TtsSettings) -> Wrong:
     here = [number for number, each in enumerate((chosen, *chosen.fallback)) if runs_here(section, each.name)]
     if here and here[0] < len(chosen.fallback):

@@ -25,7 +25,6 @@ from glyphoxa.config.provider_sections import (
     CuratorSettings,
     DeepRecallSettings,
     ProvidersSettings,
-    in_turn,
     not_here,
 )
 from glyphoxa.config.sections import (
@@ -78,10 +77,6 @@ from glyphoxa.providers.registry import (
 )
 
 S = TypeVar("S", bound=Section)
-
-LogLevel = Literal["TRACE", "DEBUG", "INFO", "WARNING", "ERROR"]
-
-_SYSTEM_DATA = Path("/var/lib/glyphoxa")
 
 
 class MemorySettings(Section):
@@ -168,7 +163,7 @@ class LoggingSettings(Section):
         form: `text` for people; `json` for programs, with one object per line.
     """
 
-    level: LogLevel = "INFO"
+    level: Literal["TRACE", "DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
     content: bool = False
     form: Literal["text", "json"] = "text"
 
@@ -263,8 +258,20 @@ class Settings(Section):
 
     @property
     def in_turn(self) -> list[Settings]:
-        """Return these settings for the language model and voice that are asked first, then for each fallback."""
-        return [self.model_copy(update={"providers": each}) for each in in_turn(self.providers)]
+        """Return these settings for the language model and voice that are asked first, then for each fallback.
+
+        They have no fallbacks. A voice is changed only after every language model was tried with it.
+        """
+        providers, llm, tts = self.providers, self.providers.llm, self.providers.tts
+        thinkers = [llm.model_copy(update={"fallback": ()})]
+        thinkers += [
+            llm.model_copy(update={**each.model_dump(), "fallback": (), "context_tokens": None})
+            for each in llm.fallback
+        ]
+        speakers = [tts.model_copy(update={"fallback": ()})]
+        speakers += [tts.model_copy(update={**each.model_dump(), "fallback": ()}) for each in tts.fallback]
+        chain = [providers.model_copy(update={"llm": one, "tts": voice}) for voice in speakers for one in thinkers]
+        return [self.model_copy(update={"providers": each}) for each in chain]
 
     @property
     def profile(self) -> Profile:
@@ -319,7 +326,7 @@ class Settings(Section):
         if named:
             return Path(named).expanduser().absolute()
         if hasattr(os, "geteuid") and os.geteuid() == 0:
-            return _SYSTEM_DATA
+            return Path("/var/lib/glyphoxa")
         return Path(platformdirs.user_data_dir("glyphoxa"))
 
 
