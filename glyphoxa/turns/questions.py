@@ -109,9 +109,6 @@ class Questions:
         """Keep the question of a turn that is cancelled because its speaker seems to continue."""
         self._carried[turn.player] = turn
 
-    def has_carried(self, player: PlayerId) -> bool:
-        return player in self._carried
-
     def take_carried(self, player: PlayerId) -> Turn | None:
         """Remove and return the cancelled turn whose question the player seemed to continue."""
         return self._carried.pop(player, None)

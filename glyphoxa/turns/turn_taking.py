@@ -383,7 +383,6 @@ class TurnTaking:
         self.barge_in.over(player)
         effects += self._merge(player)  # if the detector missed the start of speech
         addressed, question = self._meant(draft, at_ms)
-        is_between = addressed.is_aside and self.questions.has_carried(player)
         effects.append(Keep(draft, addressed))
         if addressed.npc is not None or (cuts_off(draft.text) and not draft.typed):
             effects += self.follow_ups.call_off()
@@ -392,7 +391,7 @@ class TurnTaking:
         if addressed.npc is None:
             self.questions.addressing.said(player, addressed.player, draft.text, at_ms=at_ms)
             self.turns.discarded_tokens.pop(player, None)
-            if is_between:
+            if addressed.is_aside:
                 return [*effects, *self._ask_again(player, at_ms)]
             self.questions.take_carried(player)
             return [*effects, *self._release(at_ms)]
@@ -420,7 +419,7 @@ class TurnTaking:
         return [*self._discard(player), *self._ask_again(player, at_ms)]
 
     def _ask_again(self, player: PlayerId, at_ms: int) -> list[Effect]:
-        """Ask the cancelled question again, because the new sound was noise or an aside."""
+        """Ask the cancelled question again, if there is one, because the new sound was noise or an aside."""
         carried = self.questions.take_carried(player)
         if carried is None:
             return self._release(at_ms)
