@@ -195,7 +195,10 @@ class Browser:
 
 
 def pitch_hz(pcm: bytes) -> float:
-    """Return the loudest pitch. Where the sound has a gap, as on a busy machine, it is some 10 Hz off."""
+    """Return the pitch of most moments of a sound: on a busy machine, it has gaps."""
+    n = INPUT_RATE_HZ // 40
     samples = np.frombuffer(pcm, np.int16).astype(float)
-    spectrum = np.abs(np.fft.rfft(samples * np.hanning(samples.size)))
-    return float(np.fft.rfftfreq(samples.size, 1 / INPUT_RATE_HZ)[spectrum.argmax()])
+    moments = samples[: samples.size // n * n].reshape(-1, n) * np.hanning(n)
+    loudest = np.abs(moments).max(axis=1)
+    steps_of_1_hz = np.abs(np.fft.rfft(moments[loudest > loudest.max() / 2], INPUT_RATE_HZ))
+    return float(np.median(steps_of_1_hz.argmax(axis=1)))
