@@ -308,7 +308,7 @@ def inspection_of(store: Store) -> PostgresInspection:
 
 async def stored_session(store: Store, campaign: CampaignId, wanted: str, *, takes_new: bool = False) -> SessionId:
     """Return the session that was named by number, `last` or id; see `session_named`."""
-    return await session_named(wanted, campaign, inspection_of(store), store.talk_search, takes_new=takes_new)
+    return await session_named(wanted, campaign, inspection_of(store), takes_new=takes_new)
 
 
 # What the user means

@@ -259,7 +259,8 @@ async def _meant(scope: Scope, options: argparse.Namespace, *, but: str) -> Mean
 
 async def _erase_meant(scope: Scope, meant: Meant, *, is_sure: bool) -> int:
     erasure = PostgresErasure(scope.store.database)
-    _show("would be erased", await erasure.preview(scope.campaign, meant))
+    of_session = "" if meant.session is None else f" of session {meant.session}"
+    _show(f"would be erased{of_session}", await erasure.preview(scope.campaign, meant))
     question = "It cannot be undone; backups and exported files are kept."
     if not await goes_on(question, is_sure=is_sure, otherwise="nothing was erased"):
         return 1

@@ -64,12 +64,14 @@ class Session:
     Attributes:
         last_ordinal: Its number of utterances.
         title: The game master's; "" without one.
+        last_at_ms: Start of the last utterance, also if it was rolled back; None if there are none.
     """
 
     id: SessionId
     started_ms: int
     last_ordinal: int
     title: str = ""
+    last_at_ms: int | None = None
 
 
 class Review(Protocol):

@@ -126,7 +126,7 @@ class SessionDesk:
 
     async def named(self, wanted: str) -> SessionId:
         """Return a session; see `session_named`."""
-        return await session_named(wanted, self.campaign, self.review, self.talk)
+        return await session_named(wanted, self.campaign, self.review)
 
     async def _known_of(self, episode: EntityId) -> list[Fact]:
         return await self.review.current(self.campaign, DM, about=episode, limit=MAX_FACTS)
@@ -172,10 +172,8 @@ class SessionDesk:
         return [said for each in ids if (said := await self.review.said(self.campaign, each)) is not None]
 
 
-async def session_named(
-    wanted: str, campaign: CampaignId, review: Review, talk: TalkSearch, *, takes_new: bool = False
-) -> SessionId:
-    """Return the session with this id or number, or with "last" that of the last utterance.
+async def session_named(wanted: str, campaign: CampaignId, review: Review, *, takes_new: bool = False) -> SessionId:
+    """Return the session with this id or number, or with "last" that of the last utterance, even if it was rolled back.
 
     Args:
         takes_new: Whether an id of which nothing is stored is one all the same.
@@ -183,12 +181,12 @@ async def session_named(
     Raises:
         NotFound: There is no such session.
     """
-    ids = [each.id for each in await review.sessions(campaign)]
+    sessions = await review.sessions(campaign)
+    ids = [each.id for each in sessions]
     if wanted in ids:
         return SessionId(wanted)
     if wanted == LAST and ids:
-        last = await talk.search(campaign, DM, TalkFilter("", limit=1))
-        return last[0].utterance.session_id if last else ids[-1]
+        return max(sessions, key=lambda each: each.last_at_ms or 0).id
     if is_number(wanted) and 1 <= int(wanted) <= len(ids):
         return ids[int(wanted) - 1]
     if takes_new and wanted != LAST and not is_number(wanted):

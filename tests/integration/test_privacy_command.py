@@ -290,6 +290,18 @@ async def test_what_is_taken_back_later_brings_no_words_back(dsn: str, table: St
     assert not re.search(r"zorblax[1-35]", "\n".join(mine).casefold())
 
 
+async def test_the_last_session_is_erased_even_if_all_of_it_was_rolled_back(
+    dsn: str, table: Store, tmp_path: Path, capsys: Capture
+) -> None:
+    assert await table.world.rollback(CAMPAIGN, LATER, 0, Cause("dm", 9_500_000)) is not None
+    config = ("--campaign", CAMPAIGN, "--config", a_settings_file(tmp_path, dsn))
+    assert await run("privacy", "erase", *config, "--session", "last", "--yes") == 0
+    shown = f"would be erased of session {LATER}: campaign {CAMPAIGN}: 2 utterances"
+    assert shown in capsys.readouterr().out
+    kept = [said.id for said in TALK if said.session_id == EVENING]
+    assert [each.id for each in await table.log.recent(CAMPAIGN, EVENING, since_ms=0)] == kept
+
+
 async def test_what_is_not_there_is_named_and_nothing_is_erased(
     dsn: str, table: Store, tmp_path: Path, capsys: Capture
 ) -> None:

@@ -273,7 +273,7 @@ class McpServers:
         await self._supervisor.close()
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)  # its environment has keys
 class _Server:
     """
     Attributes:

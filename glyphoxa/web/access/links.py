@@ -252,7 +252,7 @@ class Links:
         try:
             yield
         except OSError as error:
-            raise InvalidInput(f"{self._path}: {error.strerror}") from error
+            raise InvalidInput(f"{error.filename or self._path}: {error.strerror}") from error
 
     def served_at(self, url: str) -> None:
         """Set the address of all links, with a trailing slash."""

@@ -108,8 +108,11 @@ SELECT utterance_id, session_id, ordinal, speaker_name, text, raw_text, timestam
  LIMIT $3;
 
 -- sessions --
-SELECT id, (extract(epoch FROM started_at) * 1000)::bigint AS started_ms, last_ordinal, title
-  FROM sessions WHERE campaign_id = $1 ORDER BY started_at, id;
+-- The time of the last entry is served by idx_session_entries_session_timestamp.
+SELECT id, (extract(epoch FROM started_at) * 1000)::bigint AS started_ms, last_ordinal, title,
+       (SELECT (extract(epoch FROM max(e.timestamp)) * 1000)::bigint FROM session_entries e
+         WHERE e.campaign_id = $1 AND e.session_id = s.id) AS last_at_ms
+  FROM sessions s WHERE campaign_id = $1 ORDER BY started_at, id;
 
 -- set_title --
 UPDATE sessions SET title = $3 WHERE campaign_id = $1 AND id = $2;
