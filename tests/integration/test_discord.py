@@ -151,7 +151,11 @@ async def test_impossible_command_gets_one_clear_sentence(discord: DiscordServer
 async def test_command_for_a_table_that_is_not_open_says_so(
     discord: DiscordServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(OutsideTables, "within_s", 0.2)
+    async def subscribed_until_it_is_asked(tables: OutsideTables, campaign: CampaignId) -> AsyncIterator[object]:
+        yield None
+        raise TimeoutError  # after the time that a table has for its answer
+
+    monkeypatch.setattr(OutsideTables, "changes", subscribed_until_it_is_asked)
     told = await discord.told(discord.dm, "say", npc="Grimjaw", words="Aye.")
     assert told.startswith("no table of campaign 'saltmere' is open: the command was not executed")
 

@@ -250,11 +250,11 @@ async def test_without_an_open_table_nothing_is_done_then_or_later(
     async with open_store(dsn) as store:
         commands = PostgresTableCommands(store.database, store.listener)
         with pytest.raises(Unavailable, match="no table of campaign 'town' is open: the command was not executed"):
-            await commands.command(TOWN, {"do": "mute"}, within_s=0.5)
+            await commands.command(TOWN, {"do": "mute"}, within_s=2.0)
         async with an_evening(settings, monkeypatch) as evening:
             assert (await asked(evening, "Grimjaw, one.")).npc_id == GRIMJAW
             with pytest.raises(Unavailable, match="no table of session 'another' is open"):
-                await commands.command(TOWN, {"do": "mute"}, session=SessionId("another"), within_s=0.5)
+                await commands.command(TOWN, {"do": "mute"}, session=SessionId("another"), within_s=2.0)
             assert await commands.command(TOWN, {"do": "stop"}, session=SESSION) == "everybody was stopped"
 
 
