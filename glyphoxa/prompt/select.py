@@ -42,7 +42,7 @@ from glyphoxa.language.prompt_quotes import recalled_line
 from glyphoxa.language.relations import RelationWords, in_words
 from glyphoxa.language.sentence_form import AskKind, only_asks, question_of
 from glyphoxa.language.sentences import RoomLeft, tokens_of
-from glyphoxa.language.text import Text
+from glyphoxa.language.text import FUNCTION_WORDS, Text
 from glyphoxa.recall.facts import LINKED_TO, FactsAsked, facts_asked, is_secret
 from glyphoxa.recall.ranking import BY_WORDS
 from glyphoxa.recall.world import KnownByName
@@ -294,16 +294,23 @@ def touched(
         question: Without the words that call the NPC. An empty one touches nothing.
         just_heard: The line before; it counts if the question continues it.
         loose: Words that touch no secret, unless it has no others: those of the NPC's names, and of public facts about
-            it and its place.
+            it and its place. Function words are added: "You know that ..." is not touched by "What do you know?".
     """
     if not question or not secrets:
         return []
     asked = Text.of(question).telling(language)
     if _goes_on(question, len(asked)):
         asked |= Text.of(just_heard).telling(language)
+    loose |= _function_words(language)
     found = [(len(asked & ((one.words - loose) or one.words)), one.told) for one in secrets]
     found.sort(key=lambda each: -each[0])
     return [told for n_shared, told in found if n_shared][:MOST_KEPT]
+
+
+@lru_cache
+def _function_words(language: str) -> frozenset[str]:
+    """Return their stems in a language."""
+    return Text.of(" ".join(FUNCTION_WORDS)).telling(language)
 
 
 def _goes_on(question: str, n_significant: int) -> bool:

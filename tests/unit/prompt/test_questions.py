@@ -86,6 +86,25 @@ def test_question_about_its_place_touches_no_secret(question: str, touches: bool
     assert is_touched(question, standing=STANDING) is touches
 
 
+@pytest.mark.parametrize(
+    ("question", "language", "touches"),
+    [
+        ("What do you know about bread?", "en", False),
+        ("Tell me, do you know who forged the tablet?", "en", True),
+        ("Was weißt du über Brot?", "de", False),
+        ("Weißt du, wer die Tafel gefälscht hat?", "de", True),
+    ],
+)
+def test_secret_that_begins_with_you_know_is_touched_by_its_subject_alone(
+    question: str, language: str, touches: bool
+) -> None:
+    secret = {"en": "You know that Pell forged the tablet.", "de": "Du weißt, dass Pell die Tafel gefälscht hat."}[
+        language
+    ]
+    known = OwnSecret(RecalledFact(FactId("f"), secret), Text.of(secret).telling(language))
+    assert bool(touched([known], question, just_heard="", language=language)) is touches
+
+
 def test_secret_without_words_of_its_own_keeps_those_it_has() -> None:
     secret = OwnSecret(RecalledFact(FactId("f"), "The north gate."), Text.of("The north gate.").telling("en"))
     loose = Text.of(STANDING).telling("en")
